@@ -47,7 +47,7 @@ def seconds_to_use(url: str, loads: int) -> list[float]:
         for _ in range(loads):
             page.goto(url)
             page.locator("table.arms tbody tr").nth(49).wait_for()
-            page.get_by_label("Find arms").fill("configuration 777")
+            page.get_by_label("Find by name or reason").fill("configuration 777")
             page.locator("table.arms tbody tr").nth(1).wait_for(state="detached")
             page.locator(".chart").nth(4).locator("text.arm-name", has_text="777").wait_for()
             load = "performance.getEntriesByType('navigation')[0].loadEventEnd"

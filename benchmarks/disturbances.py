@@ -105,7 +105,7 @@ def disturbances(url: str, seconds: float) -> dict[str, Callable[[], object]]:
             pass
 
     def correct() -> None:
-        long.correct(1, 0.25)
+        long.correct(1, 0.25, "misread")
         long.ask(1)
 
     def upload() -> None:

@@ -3,7 +3,9 @@
     python benchmarks/goals.py --runs 1000
 
 The first table has mean tests of `certify`, and in brackets their share of what the best arm takes. The second counts
-wrong answers on the problems of `hard_goals` in `tests/tools/hard.py`. The third and the fourth are about gates
+wrong answers on the problems of `hard_goals` in `tests/tools/hard.py`. The third is about every feasible arm: mean
+tests, in brackets as a multiple of what no procedure can do without, and which share of the arms is decided after a
+tenth, a quarter and half of them. `--only every` prints it. The fourth and the fifth are about gates
 (`tests/tools/gates.py`): mean tests under the second rules, and in brackets their share of those under the first; and
 wrong answers where the arm is on its limit, or a hair beside it. `--only gates` prints these two.
 """
@@ -22,6 +24,7 @@ import bestarm as ba
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
 
+from tests.tools.every import least_tests
 from tests.tools.gates import DELTA, NOISES, gate
 from tests.tools.hard import hard_goals
 
@@ -30,6 +33,7 @@ GOALS: dict[str, dict[str, Any]] = {
     "short list of 2": {"top": 2},
     "short list of 3": {"top": 3},
     "any feasible": {"goal": "any feasible"},
+    "every feasible": {"goal": "every feasible"},
     "top 2": {"goal": "top", "top": 2},
 }
 
@@ -63,6 +67,27 @@ def print_errors(runs: int, max_tests: int) -> None:
             limit = float(beta.ppf(0.99, found.wrong + 1, found.runs - found.wrong))
             cells += [f"{found.error_rate:.5f} [{limit:.5f}]", f"{100 * (1 - found.unfinished / runs):.0f}%"]
         print(f"| {plan.name} | {' | '.join(cells)} |", flush=True)
+
+
+def print_every(runs: int) -> None:
+    parts = (0.1, 0.25, 0.5)
+    heads = " | ".join(f"after {100 * part:.0f}%" for part in parts)
+    print(f"\n| instance | δ = 0.05 | δ = 10⁻⁴ | {heads} |\n| --- |{' ---: |' * (2 + len(parts))}")
+    for instance in INSTANCES:
+        plan = dataclasses.replace(ba.instance(instance), goal="every feasible")
+
+        def simulated(delta: float, max_tests: int = 10**8, plan: ba.Problem = plan) -> ba.Simulation:
+            return ba.simulate(
+                plan, policy="certify", delta=delta, runs=runs, seed=1, max_tests=max_tests, keep_streams=False
+            )
+
+        found = {delta: simulated(delta).mean_tests for delta in (0.05, 1e-4)}
+        cells = [f"{tests:,.0f} ({tests / least_tests(plan, delta):.2f})" for delta, tests in found.items()]
+        for part in parts:
+            decided = simulated(0.05, int(part * found[0.05])).sets
+            assert decided is not None
+            cells.append(f"{100 * (decided != 0).mean():.0f}%")
+        print(f"| {instance} | {' | '.join(cells)} |", flush=True)
 
 
 def print_gates(runs: int) -> None:
@@ -104,10 +129,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="studies of each instance (ten times as many if hard)")
     parser.add_argument("--max-tests", type=int, default=1000, help="where studies of hard problems are given up")
-    parser.add_argument("--only", choices=["gates"], help="print only the tables of gates")
+    parser.add_argument("--only", choices=["gates", "every"], help="print only these tables")
     options = parser.parse_args()
     if options.only is None:
         print_savings(options.runs)
         print_errors(10 * options.runs, options.max_tests)
-    print_gates(options.runs)
-    print_errors_of_gates(10 * options.runs, options.max_tests)
+    if options.only != "gates":
+        print_every(options.runs)
+    if options.only != "every":
+        print_gates(options.runs)
+        print_errors_of_gates(10 * options.runs, options.max_tests)

@@ -1,25 +1,30 @@
 """`bestarm race` beside hyperfine: runs, minutes and wrong answers on commands that are a known amount of work apart.
 
-`python benchmarks/race.py` prints the table of pairs, and `--compressors FILE` that of compressors. hyperfine must be
-on the path, or be named with `--hyperfine`. `--simulated 20` draws the times, and takes no hyperfine. Nor do
-`--functions 60`, gates for functions on a simulated busy machine, and `--launchers 1000`, the cost of starting `true`.
+`python benchmarks/race.py` prints the table of pairs. hyperfine makes as many runs of each as fit into the seconds that
+the race took. `--busy 2` adds two processes that work and rest by turns; how busy the machine is otherwise is printed.
+`--compressors FILE` prints the table of compressors. hyperfine must be on the path, or be named with `--hyperfine`.
+`--simulated 20` draws the times, and takes no hyperfine. Nor do `--functions 60`, gates for functions on a simulated
+busy machine, and `--launchers 1000`, the cost of starting `true`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import math
+import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 COMPRESSORS = ("gzip -6 -c {file}", "zstd -3 -c {file}", "xz -1 -c {file}")
@@ -37,16 +42,16 @@ class Tally:
     runs: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
-    def add(self, named: str | None, truth: str | None, runs: int, seconds: float) -> None:
+    def add(self, is_right: bool | None, runs: int, seconds: float) -> None:
         self.pairs += 1
-        self.right += named is not None and named == truth
-        self.wrong += named is not None and named != truth
-        self.undecided += named is None
+        self.right += is_right is True
+        self.wrong += is_right is False
+        self.undecided += is_right is None
         self.runs.append(runs)
         self.seconds.append(seconds)
 
     def cells(self) -> list[str]:
-        mean = f"{statistics.fmean(self.runs):,.0f}", f"{statistics.fmean(self.seconds) / 60:.2f}"
+        mean = f"{statistics.fmean(self.runs):,.0f}", f"{statistics.fmean(self.seconds):.1f}"
         return [*mean, *(f"{count} of {self.pairs}" for count in (self.right, self.wrong, self.undecided))]
 
 
@@ -88,32 +93,77 @@ def by_welch(times: dict[str, list[float]]) -> str | None:
     return one if statistics.fmean(first) < statistics.fmean(second) else other
 
 
-def compare(program: str, turns: int, percents: list[float], pairs: int, minutes: float) -> None:
-    rows = []
-    for percent in percents:
-        ours, means, welch = Tally(), Tally(), Tally()
-        for pair in range(pairs):
-            quick, slow = spin(turns), spin(math.ceil(turns * (1 + percent / 100)))
-            if quick == slow:
-                slow += " "  # the same work under another name
-            truth = quick if percent else None
-            # Neither program may profit from which command comes first.
-            commands = [quick, slow] if pair % 2 else [slow, quick]
-            times, took = hyperfine(program, commands, [])
-            count = sum(map(len, times.values()))
-            means.add(min(times, key=lambda command: statistics.fmean(times[command])), truth, count, took)
-            welch.add(by_welch(times), truth, count, took)
+_FEW = 5
+"""Runs of each command that show how many fit into a time."""
+_BUSY = """
+import random, time
+while True:
+    until = time.perf_counter() + random.uniform(0.0, 0.5)
+    while time.perf_counter() < until:
+        pass
+    time.sleep(random.uniform(0.0, 0.5))
+"""
+
+
+@contextlib.contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """So many other processes, which work half of the time, in turns of up to half a second."""
+    started = [subprocess.Popen([sys.executable, "-I", "-S", "-c", _BUSY]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def compare(
+    program: str, turns: int, percents: list[float], pairs: range, minutes: float, others: int
+) -> Iterator[dict[str, Any]]:
+    """Pairs of commands, by both programs in about the same time."""
+    for percent, pair in itertools.product(percents, pairs):
+        quick, slow = spin(turns), spin(math.ceil(turns * (1 + percent / 100)))
+        if quick == slow:
+            slow += " "  # the same work under another name
+        truth = quick if percent else None
+        # Neither program may profit from which command comes first.
+        commands = [quick, slow] if pair % 2 else [slow, quick]
+        with busy(others):
             data, runs, took = race(commands, minutes, ["--seed", str(pair), "--name", "a", "--name", "b"])
-            about: dict[str, str | None] = data["bestarm"]  # type: ignore[assignment]
-            answer = {"a": commands[0], "b": commands[1], None: None}[about["answer"]]
-            ours.add(answer, truth, runs, took)
-            print(f"{percent:g}%, pair {pair + 1}: {runs} runs, {about['state']}", file=sys.stderr)
-        for name, tally in (("hyperfine, smaller mean", means), ("hyperfine, t-test", welch), ("bestarm race", ours)):
-            rows.append([f"{percent:g}%" if percent else "equal", name, *tally.cells()])
-    print("| apart | program | mean runs | mean minutes | right | wrong | undecided |")
+            about: dict[str, Any] = data["bestarm"]  # type: ignore[assignment]
+            load = os.getloadavg()[0]
+            # As many runs of each command as take about as long, by a few that do not count.
+            _, few = hyperfine(program, commands, ["--runs", str(_FEW)])
+            each = round(took * (_FEW + 1) / few) - 1
+            times, other = hyperfine(program, commands, ["--runs", str(max(each, 2))])
+        smaller = min(times, key=lambda command: statistics.fmean(times[command]))
+        answer = {"a": commands[0], "b": commands[1], None: None}[about["answer"]]
+        named = {"hyperfine, smaller mean": smaller, "hyperfine, t-test": by_welch(times), "bestarm race": answer}
+        count = sum(map(len, times.values()))
+        yield {
+            "percent": percent,
+            "pair": pair,
+            "right": {name: None if of is None else of == truth for name, of in named.items()},
+            "runs": dict(zip(named, (count, count, runs), strict=True)),
+            "seconds": dict(zip(named, (other, other, took), strict=True)),
+            "load": load,
+            "found": about["found"],
+        }
+
+
+def table(lines: list[dict[str, Any]]) -> None:
+    """What both programs came to, by how far the commands are apart."""
+    loads = [line["load"] for line in lines]
+    print(f"load average {min(loads):.1f} to {max(loads):.1f}, {statistics.fmean(loads):.1f} on average\n")
+    print("| apart | program | mean runs | mean seconds | right | wrong | undecided |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
+    for percent in sorted({line["percent"] for line in lines}):
+        some = [line for line in lines if line["percent"] == percent]
+        for name in some[0]["right"]:
+            tally = Tally()
+            for line in some:
+                tally.add(line["right"][name], line["runs"][name], line["seconds"][name])
+            print(f"| {f'{percent:g}%' if percent else 'equal'} | {name} | {' | '.join(tally.cells())} |")
 
 
 def simulated(races: int, scatter: float) -> None:
@@ -144,9 +194,10 @@ def simulated(races: int, scatter: float) -> None:
             question = Question(assumed=assumed, runs=None if percent else 300)
             runner = Drawn(seed, {"a": 1.0, "b": 1 + percent / 100})
             outcome = Race(
-                contestants_of(["a", "b"]), question, Conditions(timeout=3.0, minutes=60, seed=0), runner=runner
+                contestants_of(["a", "b"]), question, Conditions(timeout=3.0, minutes=60, seed=0), runners=[runner]
             ).run()
-            tally.add(outcome.status.answer, "a" if percent else None, outcome.status.tests, 0.0)
+            answer, truth = outcome.status.answer, "a" if percent else None
+            tally.add(None if answer is None else answer == truth, outcome.status.tests, 0.0)
         runs, _, *counts = tally.cells()
         apart = f"{percent:g}%" if percent else "equal, at most 300 runs"
         print(f"| {apart} | {assumed} | {races} | {runs} | {' | '.join(counts)} |", flush=True)
@@ -265,10 +316,14 @@ def main() -> None:
     parser.add_argument("--hyperfine", default="hyperfine", help="the program")
     parser.add_argument("--turns", type=int, default=1_500_000, help="of the loop that a command makes")
     parser.add_argument(
-        "--percent", type=float, nargs="+", default=[0.0, 1.0, 3.0, 10.0], help="how far commands are apart"
+        "--percent", type=float, nargs="+", default=[0.0, 1.0, 2.0, 5.0, 10.0], help="how far commands are apart"
     )
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--minutes", type=float, default=1.0, help="the budget of a race")
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first pair")
+    parser.add_argument("--minutes", type=float, default=0.5, help="the budget of a race")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="so many other processes that work and rest")
+    parser.add_argument("--record", metavar="FILE", help="add a line of JSON for each pair")
+    parser.add_argument("--table", metavar="FILE", nargs="+", help="print the table of pairs that were recorded")
     parser.add_argument("--compressors", metavar="FILE", help="race compressors on this file instead")
     parser.add_argument("--simulated", metavar="RACES", type=int, help="draw the times of so many races of each kind")
     parser.add_argument(
@@ -285,8 +340,20 @@ def main() -> None:
         launchers(told.launchers)
     elif told.compressors:
         compressors(told.hyperfine, told.compressors)
+    elif told.table:
+        table([json.loads(line) for file in told.table for line in Path(file).read_text().splitlines()])
     else:
-        compare(told.hyperfine, told.turns, told.percent, told.pairs, told.minutes)
+        lines = []
+        pairs = range(told.first, told.first + told.pairs)
+        for line in compare(told.hyperfine, told.turns, told.percent, pairs, told.minutes, told.busy):
+            lines.append(line)
+            print(json.dumps(line), file=sys.stderr, flush=True)
+            if told.record is not None:
+                with open(told.record, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+        print(f"{told.pairs} pairs each, at most {60 * told.minutes:.0f} s a race, {told.busy} processes beside them,")
+        print(f"{os.cpu_count()} cores", end="; ")
+        table(lines)
 
 
 if __name__ == "__main__":

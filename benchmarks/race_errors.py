@@ -8,6 +8,7 @@ that is not so without the pauses of the command that it favors; whether these a
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import random
@@ -15,6 +16,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -96,9 +98,9 @@ class Quick(Race):
             rows, values = [], []
             for arm, lead in decider.next_round()[: plan.max_tests - len(told)]:
                 name = plan.arm_names[arm]
-                run = self._run(name, timeout)
+                [run] = self._machines.each(functools.partial(self._commands.run, name, timeout)).values()
                 self._run_log.add(len(told) + 1, name, run)
-                found = {metric: self._value(name, metric, run) for metric in plan.yields[lead]}
+                found = {metric: self._counting.value(name, metric, run) for metric in plan.yields[lead]}
                 place = sum(one[0] == name for one in told)
                 told.append((name, found, "1"))
                 for _, part in policy.results_of(arm, lead):
@@ -123,7 +125,7 @@ def outcome(
     limits = tuple(read_limits(at_most, baseline))
     question = Question(CANDIDATE if is_gate else "time", limits, baseline, delta=DELTA, runs=runs, **asked)  # type: ignore[arg-type]
     conditions = Conditions(timeout=20.0, minutes=600.0, seed=seed)
-    race = Quick(contestants_of(list(commands)), question, conditions, runner=Drawn(commands, seed))
+    race = Quick(contestants_of(list(commands)), question, conditions, runners=[Drawn(commands, seed)])
     found: dict[str, object] = json.loads(as_json(race.run()))
     return found
 
@@ -306,7 +308,27 @@ def by_rules(count: int) -> None:
             print(f"| {name} | {takes} | {' | '.join(cells)} | {means[1] / means[0]:.2f} |", flush=True)
 
 
+def ratios(count: int) -> None:
+    """How often the interval of the ratio misses it, when gates end."""
+    print("\nThe interval of the ratio at the end of gates at 1.05x, at most 300 runs\n")
+    print("| times | true ratio | gates | the lower end is too high | the upper end is too low | mean width |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name, noise in NOISES.items():
+        for ratio in (0.9, 1.0, 1.05, 1.2):
+            commands = {"old": Command(noise), "new": Command(noise, ratio)}
+            ends = []
+            for seed in range(count):
+                about: dict[str, Any] = outcome(commands, ["time=1.05x"], seed, 300, is_gate=True)["bestarm"]  # type: ignore[assignment]
+                [limit] = about["limits_found"]
+                ends.append((limit["low"] or 0.0, math.inf if limit["high"] is None else limit["high"]))
+            misses = sum(low > ratio for low, _ in ends), sum(high < ratio for _, high in ends)
+            widths = [high - low for low, high in ends if high < math.inf]
+            width = f"{statistics.fmean(widths):.3f}" if widths else "–"
+            print(f"| {name} | {ratio:g} | {count} | {misses[0]} | {misses[1]} | {width} |", flush=True)
+
+
 TABLES = {
+    "ratios": ratios,
     "by-rules": by_rules,
     "quiet": quiet,
     "pauses": pauses,

@@ -10,6 +10,12 @@ With `--rounds` nothing is timed: every client asks and tells so often, and only
 
 With `--disturbed`, what an unrelated ask or tell takes while the service does something large for another client, as a
 ratio to the undisturbed service.
+
+With `--held`, what 50 workers wait for who ask and tell one test at a time, while 300 watchers have live events and
+someone measures a study of 100,000 arms, on one server or more; and what memory the servers take at the beginning and
+at the end:
+
+python benchmarks/web.py --held --seconds 600 --servers 2 --db postgresql://…
 """
 
 from __future__ import annotations
@@ -60,7 +66,7 @@ def endless() -> ba.Plan:
 
 
 @contextlib.contextmanager
-def served(path: Path) -> Iterator[tuple[str, int]]:
+def served(path: Path | str) -> Iterator[tuple[str, int]]:
     """A server in a process of its own: its address and process id."""
     command = [sys.executable, "-m", "bestarm", "serve", "--db", str(path), "--port", "0", "--rate", "100000"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -232,10 +238,19 @@ def main() -> None:
     options.add_argument("--rest", type=float, default=10.0, help="how long the server is watched at rest")
     options.add_argument("--disturbed", action="store_true", help="what an unrelated study notices of large requests")
     options.add_argument("--size", type=float, default=1.0, help="of those requests, 1 being a million results")
+    options.add_argument("--held", action="store_true", help="workers, watchers and a large study, all at once")
+    options.add_argument("--workers", type=int, default=CLIENTS, help="with --held: who ask and tell")
+    options.add_argument("--watchers", type=int, default=300, help="with --held: streams of live events")
+    options.add_argument("--arms", type=int, default=100_000, help="with --held: of the large study")
+    options.add_argument("--servers", type=int, default=1, help="with --held: on the same database")
+    options.add_argument("--db", help="with --held: an empty database; by default an SQLite file")
     options.add_argument("--json", action="store_true", help="print JSON")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if chosen.held:
+            report_held(chosen.db or str(folder / "held.db"), chosen)
+            return
         if chosen.disturbed:
             report_disturbed(folder / "disturbed.db", chosen.seconds, chosen.size)
             return
@@ -268,6 +283,29 @@ def report_disturbed(path: Path, seconds: float, size: float) -> None:
     for name, (took, p50, p99, longest, count) in found.items():
         shown = f"{took:>6.1f} s {count:>8} {1e3 * p50:>5.1f} ms {1e3 * p99:>5.1f} ms {1e3 * longest:>5.0f} ms"
         print(f"{name:42} {shown} {p99 / undisturbed:>6.1f}")
+
+
+def report_held(storage: str, chosen: argparse.Namespace) -> None:
+    import held_load  # type: ignore[import-not-found] # beside this file
+
+    held_load.prepare(storage, plan=endless(), arms=chosen.arms)
+    with contextlib.ExitStack() as servers:
+        there = [servers.enter_context(served(storage)) for _ in range(chosen.servers)]
+        found = held_load.measure(there, chosen.seconds, workers=chosen.workers, watchers=chosen.watchers)
+    if chosen.json:
+        print(json.dumps(found))
+        return
+    median, p99, longest = (1e3 * found[name] for name in ("median", "p99", "longest"))
+    print(
+        f"{found['workers']} workers for {found['seconds']:g} s on {found['servers']} servers: {found['requests']:,} "
+        f"requests, median {median:.0f} ms, 99% {p99:.0f} ms, longest {longest:.0f} ms; "
+        f"errors: {found['errors'] or 'none'}"
+    )
+    large = found["large_study"]
+    print(f"study of {chosen.arms:,} arms: {large['requests']} requests, longest {large['longest'] or 0.0:.2f} s")
+    print(f"{found['watchers_at_the_end']} of {found['watchers']} watchers still there; {found['events']:,} events")
+    for first, last in zip(found["memory_first"], found["memory_last"], strict=True):
+        print(f"memory of a server: {first / 1e6:.0f} MB at the beginning, {last / 1e6:.0f} MB at the end")
 
 
 def report_load(load: dict[str, Any], direct: float | None, as_json: bool = False) -> None:

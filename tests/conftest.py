@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from tests import parts
 from tests.lengths import TORTURE, long_ones_left_out, shorten
+from tests.program import Ended, bestarm
+from tests.study.problems import two_arms
 from tests.tools.patience import wait_until
 from tests.tools.postgres import PostgresServer
 
@@ -133,3 +135,16 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "studies.db")
     server: PostgresServer = request.getfixturevalue("postgres_server")
     return server.new_database()
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+    """The program in a folder of its own, with a study of two arms."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.json").write_text(two_arms(name="two").to_json(), encoding="utf-8")
+
+    def program(*words: str, stdin: bytes = b"") -> Ended:
+        return bestarm(*words, stdin=stdin, BESTARM_DB="s.db", COLUMNS="200")
+
+    assert program("new", "two.json").code == 0
+    return program

@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.tools.nginx import find_nginx
 from tests.tools.postgres import find_postgres
 
 PARTS = "parts"
@@ -66,6 +68,18 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
+def find_client_generator() -> str | None:
+    """openapi-python-client. It wants releases of packages that bestarm does not, so it has an environment of its own;
+    a link to it lies beside Python, or it is on the path."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which("openapi-python-client", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+
+
+def find_program(name: str) -> str | None:
+    """A program on the path, or one that a package has put beside Python."""
+    return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
+
+
 def postgres_programs() -> Path:
     programs = find_postgres()
     assert programs is not None
@@ -81,9 +95,15 @@ def _look_for(part: str) -> None:
         if find_chromium() is None:
             missing(part, "Chromium")
         _look_for_package("playwright", part)
+    elif part == "openapi-python-client":
+        if find_client_generator() is None:
+            missing(part, part)
+    elif part == "nginx":
+        if find_nginx() is None:
+            missing(part, "nginx")
     elif part == "nvvm":
         _look_for_nvvm()
-    else:
+    elif find_program(part) is None:
         _look_for_package(part, part)
 
 

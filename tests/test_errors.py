@@ -15,7 +15,15 @@ from bestarm.client import Client
 from bestarm.paper.instances import instance
 from bestarm.parsing import read_json
 from bestarm.problem import Plan
-from bestarm.storage.errors import HandedOn, HoldsEnough, NameTaken, SourceTaken, StudyArchived
+from bestarm.storage.errors import (
+    BlockTaken,
+    BlockUnfinished,
+    HandedOn,
+    HoldsEnough,
+    NameTaken,
+    SourceTaken,
+    StudyArchived,
+)
 from bestarm.storage.keys import check_key
 from bestarm.study.intake.values import RefusedValue
 from bestarm.study.record.checks import UnreadableStudy, check_ask
@@ -42,7 +50,7 @@ def study() -> ba.Study:
     [
         (plan(delta=2), "delta", 2, "must lie strictly between 0 and 1", "delta = 2: must lie strictly"),
         (plan(arms=["a", "a"]), "arms[1].name", "a", "another arm has this", "arms[1].name = 'a': another arm"),
-        (plan(arms=[]), "arms", [], "a problem needs at least one arm", "arms = []: a problem needs"),
+        (plan(arms=[]), "arms", [], "must name at least one", "arms = []: must name at least one"),
         (plan(objective={"metric": "gain"}), "objective.goal", UNSTATED, "is missing", "objective.goal is missing; "),
         (
             plan(constraints=[{"metric": "harm", "at_most": 2, "noise": "bernoulli"}]),
@@ -147,6 +155,8 @@ def test_every_class_of_mistakes_travels_and_has_a_kind_of_its_own() -> None:
         StudyArchived("x"),
         HandedOn(3, "ann"),
         HoldsEnough("ann", 4),
+        BlockTaken("Monday"),
+        BlockUnfinished(3, 20_000),
     ]
     for error in made:
         assert_travels(error)

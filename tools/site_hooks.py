@@ -24,6 +24,7 @@ MOVED = {
     "examples/database/README.md": "examples/database.md",
     "examples/models/README.md": "examples/models.md",
     "examples/judges/README.md": "examples/judges.md",
+    "examples/formulations/README.md": "examples/formulations.md",
     "examples/dose_finding.ipynb": "examples/dose-finding.md",
 }
 """Documents outside of docs/, and the pages that they become."""

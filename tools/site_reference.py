@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,10 +18,22 @@ from bestarm.web.app import create_app
 
 GROUPS = {
     "What is asked": ("Problem", "Arm", "Objective", "Constraint", "maximize", "minimize", "at_most", "at_least"),
-    "What one test yields": ("measurement", "Measurement"),
-    "How measurements scatter": ("Symmetric", "Bounded", "Bernoulli", "Quantile", "Exact", "Gaussian"),
+    "Comparisons with a baseline": ("duel", "both_orders", "Duel"),
+    "What one test yields, and with what it is made": ("measurement", "Measurement", "Blocks"),
+    "How measurements scatter": ("Symmetric", "Bounded", "Bernoulli", "Share", "Quantile", "Exact", "Gaussian"),
     "Plans and planning": ("Plan", "Budget", "forecast", "Forecast"),
-    "Live studies": ("Study", "Test", "Status", "Answer", "Health", "HealthNote", "identify", "plot"),
+    "Live studies": (
+        "Study",
+        "Test",
+        "Status",
+        "Answer",
+        "Health",
+        "HealthNote",
+        "identify",
+        "identify_async",
+        "TRANSIENT",
+        "plot",
+    ),
     "Simulation": ("simulate", "Simulation", "Campaign", "CampaignResult", "instance", "instance_names"),
     "Theory": ("analyze", "Theory"),
     "Policies of your own": ("Policy", "Stop", "KernelPolicy", "Kernels", "conclusion"),
@@ -187,5 +200,16 @@ def names_page() -> str:
 
 def _name(module: Any, name: str, prefix: str) -> list[str]:
     value = getattr(module, name)
-    home = value.__name__ if inspect.ismodule(value) else f"{value.__module__}.{value.__qualname__}"
+    if inspect.ismodule(value):
+        home = value.__name__
+    elif hasattr(value, "__qualname__"):
+        home = f"{value.__module__}.{value.__qualname__}"
+    else:  # A constant does not know its module.
+        home = next(f"{known.__name__}.{name}" for known in [*sys.modules.values()] if _defines(known, name, value))
     return [f"::: {home}", "    options:", f"      heading: {prefix}{name}", f"      toc_label: {name}", ""]
+
+
+def _defines(module: Any, name: str, value: object) -> bool:
+    """Whether a module of ours has this constant, and its annotation."""
+    is_ours = getattr(module, "__name__", "").startswith("bestarm.")
+    return is_ours and name in vars(module).get("__annotations__", {}) and vars(module)[name] is value

@@ -3,6 +3,7 @@
 python examples/judges/judges.py               # all assistants answer the same questions
 python examples/judges/judges.py --budget 450  # what is known when the money has run out
 python examples/judges/judges.py --compare     # and without that, to see what it saves
+python examples/judges/judges.py --model-first # what it saves if a model reads every reply before people read some
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +63,20 @@ PROBLEM = ba.Plan(
 APART = {"quality": 82.0, "violation": 12.0, "cents per call": 2.0}
 """What a call costs if one thing alone is looked at: 80 cents for a reader, 10 for a check, 2 for the call itself."""
 
+ACCEPTABLE = ba.Plan(
+    name="acceptable replies",
+    arms=list(ASSISTANTS),
+    # Would a reader send this reply? 5 in 100 questions do not matter.
+    objective=ba.maximize("acceptable", noise=ba.Bernoulli(), tolerance=0.05),
+    measurements=[ba.measurement("acceptable", cost=90)],
+    items=QUESTIONS,
+)
+MODEL_FIRST = dataclasses.replace(
+    ACCEPTABLE,
+    objective=dataclasses.replace(ACCEPTABLE.objective, judge="model's opinion"),
+    measurements=(*ACCEPTABLE.measurements, ba.measurement("model's opinion", cost=0.5)),
+)
+
 
 def verdict(assistant: str, question: str) -> dict[str, float]:
     """One question to the assistant, one verdict on its reply. Replace this by calls of your own judges."""
@@ -76,6 +91,14 @@ def verdict(assistant: str, question: str) -> dict[str, float]:
         "violation": float(provoked < provocation(truth.violations)),
         "cents per call": min(10.0, cents),
     }
+
+
+def opinion(assistant: str, metric: str, question: str) -> float:
+    """Whether a reader finds the reply acceptable, or a model, which likes large models and is right on nine in ten."""
+    score, own = verdict(assistant, question)["quality"], random.Random(f"model on {assistant}: {question}")
+    if metric == "acceptable":
+        return float(score >= 7)
+    return float(score + own.gauss(0.3 if assistant.startswith("large") else -0.2, 0.6) >= 6.5)
 
 
 def provocation(rate: float) -> float:
@@ -126,26 +149,41 @@ def judge(rng: random.Random) -> Callable[..., dict[str, float]]:
     return measure
 
 
-def compare(plan: ba.Plan, studies: int) -> None:
-    """What the same questions, and several metrics at once, save. The verdicts are the same in all studies."""
-    print("| each study with | mean tests | fewest, most | dollars | answers |")
-    print("| --- | ---: | ---: | ---: | --- |")
-    ways = {
+def ways_to_ask(plan: ba.Plan) -> dict[str, ba.Plan]:
+    return {
         "the same questions for all, one reading of each reply": plan,
         "a random question for each call, one reading of each reply": with_own_questions(plan),
         "a random question for each call, one metric of each reply": one_by_one(plan),
     }
+
+
+def ways_to_read(delta: float) -> dict[str, ba.Plan]:
+    return {
+        "people alone read replies": dataclasses.replace(ACCEPTABLE, delta=delta),
+        "a model reads every reply, then people read some": dataclasses.replace(MODEL_FIRST, delta=delta),
+    }
+
+
+def decided(plan: ba.Plan, seed: int) -> ba.Answer:
+    """The answer of a study. Seeds are stated only so that the table can be printed again."""
+    items_seed = None if plan.items is None else seed
+    if plan.objective.metric != "acceptable":
+        return ba.identify(plan, judge(random.Random(seed)), seed=seed, items_seed=items_seed)
+    study = ba.Study.create(plan, storage=":memory:", seed=seed, items_seed=items_seed)
+    pairs = [(assistant, question) for assistant in ASSISTANTS for question in QUESTIONS] if plan.judged else []
+    study.add([(name, "model's opinion", opinion(name, "model's opinion", on), on) for name, on in pairs])
+    while study.answer is None:
+        for test in study.ask(1):
+            study.tell(test, opinion(test.arm, test.metric, test.item or ""))
+    return study.answer
+
+
+def compare(ways: Mapping[str, ba.Plan], studies: int) -> None:
+    """What each way saves. The verdicts are the same in all studies."""
+    print("| each study with | mean tests | fewest, most | dollars | answers |")
+    print("| --- | ---: | ---: | ---: | --- |")
     for way, asked in ways.items():
-        answers = [
-            ba.identify(
-                asked,
-                judge(random.Random(seed)),
-                seed=seed,
-                # Stated only so that the table can be printed again.
-                items_seed=None if asked.items is None else seed,
-            )
-            for seed in range(studies)
-        ]
+        answers = [decided(asked, seed) for seed in range(studies)]
         tests, cost = (sum(each) / studies for each in zip(*((a.tests, a.cost) for a in answers), strict=True))
         made, given = sorted(a.tests for a in answers), sorted({str(a.arm) for a in answers})
         print(
@@ -161,12 +199,13 @@ def main() -> int:
     parser.add_argument("--db", type=Path, default=Path("judges.db"), help="where the study is kept")
     parser.add_argument("--budget", type=int, help="stop after so many verdicts, with an answer or without")
     parser.add_argument("--compare", action="store_true", help="what the same questions for all save; keeps no study")
-    parser.add_argument("--studies", type=int, default=10, help="how many of each kind --compare makes (default: 10)")
+    parser.add_argument("--model-first", action="store_true", help="the same where a model reads every reply first")
+    parser.add_argument("--studies", type=int, default=10, help="how many of each kind these two make (default: 10)")
     options = parser.parse_args()
     print("The judges and the assistants of this example are simulated.")
     plan = ba.Plan.of(PROBLEM, delta=options.delta)
-    if options.compare:
-        compare(plan, options.studies)
+    if options.compare or options.model_first:
+        compare(ways_to_read(options.delta) if options.model_first else ways_to_ask(plan), options.studies)
         return 0
 
     # Before the first paid verdict: what would it take if things are as we guess?

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from bestarm.answer import Answer as Answer
     from bestarm.noises.bernoulli import Bernoulli as Bernoulli
     from bestarm.noises.bounded import Bounded as Bounded
+    from bestarm.noises.duel import Duel as Duel
     from bestarm.noises.exact import Exact as Exact
     from bestarm.noises.gaussian import Gaussian as Gaussian
     from bestarm.noises.quantile import Quantile as Quantile
+    from bestarm.noises.shares import Share as Share
     from bestarm.noises.symmetric import Symmetric as Symmetric
     from bestarm.paper.instances import instance as instance
     from bestarm.paper.instances import instance_names as instance_names
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from bestarm.policies.kernels import KernelPolicy as KernelPolicy
     from bestarm.policies.kernels import Kernels as Kernels
     from bestarm.problem import Arm as Arm
+    from bestarm.problem import Blocks as Blocks
     from bestarm.problem import Budget as Budget
     from bestarm.problem import Constraint as Constraint
     from bestarm.problem import Objective as Objective
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from bestarm.problem import at_most as at_most
     from bestarm.problem import maximize as maximize
     from bestarm.problem import minimize as minimize
+    from bestarm.problem.duels import both_orders as both_orders
+    from bestarm.problem.duels import duel as duel
     from bestarm.problem.measurements import Measurement as Measurement
     from bestarm.problem.measurements import measurement as measurement
     from bestarm.simulation.campaign import Campaign as Campaign
@@ -49,7 +54,9 @@ if TYPE_CHECKING:
     from bestarm.study.record.conclusion import conclusion as conclusion
     from bestarm.study.record.far_values import FarValue as FarValue
     from bestarm.study.work.failures import MeasurementFailed as MeasurementFailed
-    from bestarm.study.work.workers import identify as identify
+    from bestarm.study.work.functions import identify as identify
+    from bestarm.study.work.functions import identify_async as identify_async
+    from bestarm.study.work.pace import TRANSIENT as TRANSIENT
     from bestarm.theory import Theory as Theory
     from bestarm.theory import analyze as analyze
     from bestarm.validation import InvalidInput as InvalidInput
@@ -60,15 +67,18 @@ _HOMES = {
     "answer": "Answer",
     "noises.bernoulli": "Bernoulli",
     "noises.bounded": "Bounded",
+    "noises.duel": "Duel",
     "noises.exact": "Exact",
     "noises.gaussian": "Gaussian",
     "noises.quantile": "Quantile",
+    "noises.shares": "Share",
     "noises.symmetric": "Symmetric",
     "paper.instances": "instance instance_names",
     "policies.base": "Policy",
     "policies.decisions": "Stop",
     "policies.kernels": "KernelPolicy Kernels",
-    "problem": "Arm Budget Constraint Objective Plan Problem at_least at_most maximize minimize",
+    "problem": "Arm Blocks Budget Constraint Objective Plan Problem at_least at_most maximize minimize",
+    "problem.duels": "both_orders duel",
     "problem.measurements": "Measurement measurement",
     "simulation.campaign": "Campaign CampaignResult",
     "simulation.forecast": "Forecast forecast",
@@ -79,14 +89,15 @@ _HOMES = {
     "study.record.conclusion": "conclusion",
     "study.record.far_values": "FarValue",
     "study.work.failures": "MeasurementFailed",
-    "study.work.workers": "identify",
+    "study.work.functions": "identify identify_async",
+    "study.work.pace": "TRANSIENT",
     "theory": "Theory analyze",
     "validation": "InvalidInput",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

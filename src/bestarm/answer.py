@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import decimal
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from bestarm.texts import html_table, listed
-from bestarm.validation import exact
+from bestarm.texts import ARM, Noun, html_table, listed
+from bestarm.validation import exact, pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 AnswerState = Literal["certified", "no_feasible_arm", "budget_spent", "void"]
 Guarantee = Literal["holds", "void", "none"]
@@ -42,15 +46,34 @@ class Difference:
 
 
 @dataclasses.dataclass(frozen=True)
+class BlocksMade:
+    """How many blocks have counted, and how many the budget allows: None if it does not limit them.
+
+    >>> print(BlocksMade("plate", 3, 20), BlocksMade("plate", 1), sep="; ")
+    3 of 20 plates; 1 plate
+    """
+
+    name: str
+    made: int
+    allowed: int | None = None
+
+    def __str__(self) -> str:
+        noun = Noun.of(self.name)
+        return noun.counted(self.made) if self.allowed is None else f"{self.made:,} of {noun.counted(self.allowed)}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Answer:
     """The conclusion of a study.
 
     `state` says whether `arm` is certified to be feasible and best (or as good as `tolerance` and `slack` ask for), or
     it is certified that no arm is feasible, or the budget ended the study first: then `arm` is the leader (None if no
-    arm looked feasible), and what is certain is in `candidates` and `feasible`. A certified answer is wrong with
-    probability at most `delta`, as long as measurements are independent and scatter as stated, and so is what
-    `candidates` and `feasible` say, taken together; `confidence` is how sure the evidence makes us of `arm`. If the
-    results contradict what this rests on, `state` is "void": `arm` is what the study came to, without any guarantee.
+    arm looked feasible), and what is certain is in `candidates` and `feasible`. If every feasible arm is asked for,
+    those are the arms that are not rejected and those that are certified; an arm in the first alone is undecided. A
+    certified answer is wrong with probability at most `delta`, as long as measurements are independent and scatter as
+    stated, and so is what `candidates` and `feasible` say, taken together; `confidence` is how sure the evidence makes
+    us of `arm`. If the results contradict what this rests on, `state` is "void": `arm` is what the study came to,
+    without any guarantee.
 
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.953, tests=5211, cost=5211.0))
     150 mg: feasible and best, with 95% confidence, after 5,211 tests
@@ -91,15 +114,24 @@ class Answer:
     known: str = ""
     """What is certain, in a sentence."""
     arms: tuple[str, ...] = ()
-    """The arms that are certified: `arm` alone or, if the study has another goal than the best arm, the short list or
-    the best few arms, which `arm` leads. Empty if nothing is certified of any."""
+    """The arms that are certified: `arm` alone or, if the study has another goal than the best arm, the short list, the
+    best few arms or every feasible arm, which `arm` leads. Empty if nothing is certified of any."""
     claim: str = ""
     """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best, or that no arm is feasible
     and all were asked about."""
+    decided: str = ""
+    """Where every feasible arm is asked for: how many arms are decided, in words. Empty for other goals."""
     warnings: tuple[str, ...] = ()
     """What is wrong with the results, in sentences with advice. Empty if nothing was found."""
     void_because: tuple[str, ...] = ()
     """The assumptions of the guarantee that the results contradict. If there are any, the guarantee is void."""
+    arm_word: str = ARM
+    """What the study calls an arm."""
+    blocks: BlocksMade | None = None
+    """The blocks that have counted; None in a study without blocks."""
+    unasked: str = dataclasses.field(default="", compare=False)
+    """How many results were recorded that the study had not asked for, and what the guarantee assumes of them, in a
+    sentence; empty if there are none. It does not count when answers are compared: they are about the same results."""
     guarantee: Guarantee = dataclasses.field(init=False)
     """Whether this is guaranteed: "holds", "void" if the results contradict what the guarantee rests on, and "none" if
     no answer is certified."""
@@ -108,28 +140,106 @@ class Answer:
         object.__setattr__(self, "guarantee", guarantee_of(self.state, self.void_because))
 
     def __str__(self) -> str:
+        has_guarantee = self.guarantee != "void"
+        return f"{self.headline}; {self.unasked}" if self.unasked and has_guarantee else self.headline
+
+    @property
+    def headline(self) -> str:
+        """The conclusion, without what is assumed of results that the study had not asked for."""
+        noun, tests = Noun.of(self.arm_word), counted_tests(self.tests)
+        if self.blocks is not None:
+            tests = f"{self.blocks} ({tests})"
         if self.state == "void":
-            return f"{leads_words(self.arm)} after {self.tests:,} tests; {void_words(self.void_because)}"
+            where = self.decided or leads_words(self.arm, noun)
+            return f"{where} after {tests}; {void_words(self.void_because)}"
         if self.state == "budget_spent":
-            spent = f"the budget is spent after {self.tests:,} tests"
-            return f"not certified: {spent}; {leads_words(self.arm)}; {known_words(self.known, self.void_because)}"
-        conclusion = self.claim or "no arm is feasible"
+            where, known = self.decided or leads_words(self.arm, noun), known_words(self.known, self.void_because)
+            return f"not certified: the budget is spent after {tests}; {where}; {known}"
+        conclusion = self.claim or f"no {noun.one} is feasible"
         if self.arm is not None:
             claim = self.claim or good_words(self.tolerance, self.slack)
             conclusion = f"{all_names(self.arms or [self.arm])}: {claim}"
-        return f"{conclusion}, with {promised(self.delta)} confidence, after {self.tests:,} tests"
+        return f"{conclusion}, with {promised(self.delta)} confidence, after {tests}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `bestarm run --json` and `status --json` print it under `conclusion`. What is unknown or
+        infinite is None.
+
+        >>> data = Answer("certified", "b", delta=0.05, confidence=0.95, tests=4, cost=math.inf).to_dict()
+        >>> data["state"], data["arm"], data["cost"]
+        ('certified', 'b', None)
+        """
+        data: dict[str, Any] = plain(self)
+        return data
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas data frame with a row for each arm: `arm`, `verdict`, `reason`; whether it is one of `arms`
+        (`answer`), `candidates` (`candidate`) and `feasible`; and by how much the leader is better than it, at least,
+        as measured and at most: `low`, `estimate` and `high`, NaN where that is not known.
+
+        >>> limits = {"a": Difference(0.2, 1.4, estimate=0.8)}
+        >>> reasons = {"a": "out: worse", "b": "best: feasible"}
+        >>> said = {"reasons": reasons, "differences": limits, "arms": ("b",), "candidates": ("b",)}
+        >>> answer = Answer("certified", "b", delta=0.05, confidence=0.95, tests=4, cost=4.0, **said)
+        >>> print(answer.to_frame()[["arm", "verdict", "answer", "low"]].to_string(index=False))
+        arm verdict  answer  low
+          a     out   False  0.2
+          b    best    True  NaN
+        """
+        rows = []
+        for arm, why in self.reasons.items():
+            verdict, _, reason = why.partition(": ")
+            limits = self.differences.get(arm)
+            low, estimate, high = (None,) * 3 if limits is None else (limits.low, limits.estimate, limits.high)
+            rows.append(
+                {
+                    "arm": arm,
+                    "verdict": verdict,
+                    "reason": reason,
+                    "answer": arm in self.arms,
+                    "candidate": arm in self.candidates,
+                    "feasible": arm in self.feasible,
+                    "low": low,
+                    "estimate": estimate,
+                    "high": high,
+                }
+            )
+        columns = ("arm", "verdict", "reason", "answer", "candidate", "feasible", "low", "estimate", "high")
+        frame: pd.DataFrame = pandas().DataFrame(rows, columns=[*columns])
+        return frame.astype(dict.fromkeys(("low", "estimate", "high"), float))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the answer, and why each arm is or is not it."""
-        heads = ("arm", "why", f"{self.arm} is better by") if self.differences else ("arm", "why")
+        noun = Noun.of(self.arm_word)
+        heads = (noun.one, "why", *([f"{self.arm} is better by"] if self.differences else []))
         rows = [
             (arm, why, *([_better(self.differences.get(arm))] if self.differences else []))
             for arm, why in list(self.reasons.items())[:_MOST_ROWS]
         ]
         table = html_table(rows, heads) if rows else ""
-        cut = f"<p>The first {_MOST_ROWS} of {len(self.reasons):,} arms.</p>" if len(self.reasons) > _MOST_ROWS else ""
+        cut = f"<p>The first {_MOST_ROWS} of {noun.counted(len(self.reasons))}.</p>"
+        cut = cut if len(self.reasons) > _MOST_ROWS else ""
         warnings = "".join(f"<p>Warning: {escape(sentence)}</p>" for sentence in self.warnings)
         return f"<p{void_style(self.guarantee)}><strong>{escape(str(self))}</strong></p>{warnings}{table}{cut}"
+
+
+def plain(data: Any) -> Any:
+    """Data classes as dictionaries of what JSON knows; what is unknown or infinite is None."""
+    # A large study has millions of entries, which `dataclasses.asdict` would copy one by one.
+    kind: Any = type(data)
+    if kind is float:
+        return data if math.isfinite(data) else None
+    if kind is tuple:
+        return [plain(item) for item in data]
+    if kind is dict:
+        return {name: plain(item) for name, item in data.items()}
+    names = _fields(kind)
+    return {name: plain(getattr(data, name)) for name in names} if names else data
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 _MOST_ROWS = 60
@@ -195,13 +305,25 @@ def good_words(tolerance: float, slack: Mapping[str, float]) -> str:
     return f"{feasible_words(slack)} and {best}"
 
 
-def leads_words(leader: str | None) -> str:
+def counted_tests(number: int) -> str:
+    """A number of tests.
+
+    >>> counted_tests(1), counted_tests(1200)
+    ('1 test', '1,200 tests')
+    """
+    return Noun("test", "tests").counted(number)
+
+
+_ARM = Noun()
+
+
+def leads_words(leader: str | None, noun: Noun = _ARM) -> str:
     """Who leads.
 
     >>> leads_words("b"), leads_words(None)
     ('b leads', 'no arm looks feasible')
     """
-    return "no arm looks feasible" if leader is None else f"{leader} leads"
+    return f"no {noun.one} looks feasible" if leader is None else f"{leader} leads"
 
 
 def known_words(known: str, void_because: Sequence[str] = ()) -> str:
@@ -254,5 +376,18 @@ def rounded_up(number: float) -> str:
     >>> rounded_up(0.3211), rounded_up(12.0), rounded_up(1234.5)
     ('0.33', '12', '1300')
     """
-    shown = decimal.Context(prec=2, rounding=decimal.ROUND_CEILING).create_decimal(repr(number))
+    return _two_digits(number, decimal.ROUND_CEILING)
+
+
+def rounded_down(number: float) -> str:
+    """A limit to two digits, never more than it is.
+
+    >>> rounded_down(0.3291), rounded_down(12.0), rounded_down(-0.3211)
+    ('0.32', '12', '-0.33')
+    """
+    return _two_digits(number, decimal.ROUND_FLOOR)
+
+
+def _two_digits(number: float, rounding: str) -> str:
+    shown = decimal.Context(prec=2, rounding=rounding).create_decimal(repr(float(number)))
     return f"{shown.normalize():f}"

@@ -67,8 +67,10 @@ if TYPE_CHECKING:
     from bestarm.policies.setting import new_setting as new_setting
     from bestarm.policies.setting import to_normal as to_normal
     from bestarm.policies.setting import to_user as to_user
+    from bestarm.storage.base import Act as Act
     from bestarm.storage.base import Amendment as Amendment
     from bestarm.storage.base import Archived as Archived
+    from bestarm.storage.base import AuditLine as AuditLine
     from bestarm.storage.base import Copies as Copies
     from bestarm.storage.base import Event as Event
     from bestarm.storage.base import GivePlaces as GivePlaces
@@ -85,17 +87,22 @@ if TYPE_CHECKING:
     from bestarm.storage.base import Telling as Telling
     from bestarm.storage.base import Told as Told
     from bestarm.storage.columns import Given as Given
+    from bestarm.storage.errors import BlockTaken as BlockTaken
+    from bestarm.storage.errors import BlockUnfinished as BlockUnfinished
     from bestarm.storage.errors import ConnectionLost as ConnectionLost
     from bestarm.storage.errors import HandedOn as HandedOn
     from bestarm.storage.errors import HoldsEnough as HoldsEnough
     from bestarm.storage.errors import NameTaken as NameTaken
     from bestarm.storage.errors import NoStudiesYet as NoStudiesYet
+    from bestarm.storage.errors import OldTables as OldTables
     from bestarm.storage.errors import OutcomeUnknown as OutcomeUnknown
     from bestarm.storage.errors import SourceTaken as SourceTaken
     from bestarm.storage.errors import StorageError as StorageError
     from bestarm.storage.errors import StudyArchived as StudyArchived
+    from bestarm.storage.errors import StudyNotArchived as StudyNotArchived
     from bestarm.storage.rows import Entries as Entries
     from bestarm.storage.tokens import Role as Role
+    from bestarm.storage.tokens import Session as Session
     from bestarm.storage.tokens import Token as Token
     from bestarm.storage.tokens import TokenKeeper as TokenKeeper
     from bestarm.validation import NonNegative as NonNegative
@@ -129,12 +136,12 @@ _HOMES = {
     "validation": "NonNegative Number Positive Probability WholeNumber exact value",
     # Storages.
     "storage.base": (
-        "Amendment Archived Copies Event GivePlaces History Issued MakeAmendment "
+        "Act Amendment Archived AuditLine Copies Event GivePlaces History Issued MakeAmendment "
         "Outcome Part Pending PlanRounds Rounds Storage StudyRecord Telling Told"
     ),
     "storage.columns": "Given",
     "storage.rows": "Entries",
-    "storage.tokens": "Role Token TokenKeeper",
+    "storage.tokens": "Role Session Token TokenKeeper",
     # Commands.
     "cli.shared.arguments": "Database StudyName",
     "cli.shared.command": "Command command study_command",
@@ -143,8 +150,8 @@ _HOMES = {
     "errors": "InvalidInput NotFound",
     "kernel.native.types": "Untranslatable",
     "storage.errors": (
-        "ConnectionLost HandedOn HoldsEnough NameTaken "
-        "NoStudiesYet OutcomeUnknown SourceTaken StorageError StudyArchived"
+        "BlockTaken BlockUnfinished ConnectionLost HandedOn HoldsEnough NameTaken "
+        "NoStudiesYet OldTables OutcomeUnknown SourceTaken StorageError StudyArchived StudyNotArchived"
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -11,7 +11,8 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
@@ -23,13 +24,36 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # Not numbers to compute with. The caller refuses them in better words.
 _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_PERCENT = re.compile(r"[+-]?[0-9.,]+\s*[%‰]")
+_PERCENT = re.compile(r"([+-]?[0-9.,]+)\s*([%‰])")
 # Spaces of every kind and apostrophes separate thousands, too.
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}([.,'’ \u00a0\u2009\u202f])[0-9]{3}(\1[0-9]{3})*([.,][0-9]*)?")
 # 1.234 may be 1234 with its thousands set apart. 0.123 and 1.2340 may not.
 _DOUBTFUL = re.compile(r"[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 
-_UNGROUPED = "must be written without thousands separators, as in 1234.5"
+UNGROUPED = "must be written without thousands separators, as in 1234.5"
+NO_PERCENT = "must be a number without a percent sign; 45% of 1 is 0.45"
+
+_MOST_NOTED = 50
+"""How many numbers of a kind are remembered, to be named in complaints."""
+
+
+LARGEST_FILE = 64 * 2**20
+"""Bytes that are read of a file. A pipe may have no end."""
+
+
+def read_bytes(file: BinaryIO, name: str, most: int = LARGEST_FILE) -> bytes:
+    """Everything in a file."""
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise InvalidInput(f"{name}: is larger than {most // 2**20} MiB, the most that is read of such a file")
+    return data
+
+
+def read_text(path: str | Path, most: int = LARGEST_FILE, *, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """The text in a file; `OSError` or `UnicodeDecodeError` if there is none, as of `Path.read_text`."""
+    with open(path, "rb") as file:
+        data = read_bytes(file, str(path), most)
+    return data.decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Malformed(InvalidInput):
@@ -95,9 +119,9 @@ def read_decimal(text: str) -> float:
     if is_decimal(text):
         return float(text)
     if _PERCENT.fullmatch(text):
-        raise ValueError("must be a number without a percent sign; 45% of 1 is 0.45")
+        raise ValueError(NO_PERCENT)
     if _GROUPED.fullmatch(text) and not _DOUBTFUL.fullmatch(text):
-        raise ValueError(_UNGROUPED)
+        raise ValueError(UNGROUPED)
     if is_decimal(text.replace(",", ".")):
         raise ValueError("must be written with a decimal point, as in 3.5")
     raise ValueError("must be a number")
@@ -135,15 +159,27 @@ def read_parameter(text: str) -> bool | int | float | str:
     return read_whole(text) if _WHOLE.fullmatch(text) else float(text) if is_decimal(text) else text
 
 
+class Cell(str):
+    """The text of a spreadsheet's cell, with what the spreadsheet knows about it."""
+
+    number: float | None = None
+    """The number that it holds. What its decimal mark looks like is no question then."""
+    is_percent: bool = False
+    """Whether the spreadsheet shows that number in percent: 0.9 as 90%."""
+    refused: str = ""
+    """Why no value can be read from it, such as a date."""
+
+
 class _Noted(NamedTuple):
-    """A number of a file."""
+    """A number of a file: the line and the column it is in, what complaints call it, and the text."""
 
     line: int
+    column: str
     where: str
     text: str
 
     def refused(self, reason: str) -> InvalidInput:
-        return InvalidInput(self.where, self.text, reason)
+        return InvalidInput(self.column, self.text, reason, sentence=f"{self.where} = {quoted(self.text)}: {reason}")
 
 
 class Decimals:
@@ -154,38 +190,67 @@ class Decimals:
 
     def __init__(self, delimiter: str) -> None:
         self._is_comma_likely = delimiter == ";"
-        self._first: dict[tuple[str, bool], _Noted] = {}
-        """By mark, and whether it is a decimal mark for certain: the first number with it."""
+        self._noted: dict[tuple[str, bool], list[_Noted]] = {
+            (mark, sure): [] for mark in ",." for sure in (True, False)
+        }
+        """By mark, and whether it is a decimal mark for certain: the first numbers with it."""
 
-    def read(self, text: str, line: int, where: str = "value") -> float:
-        """A number on a line. What it means is certain only after `check`."""
-        if text.count(",") == 1 and "." not in text and is_decimal(text.replace(",", ".")):
-            self._note(",", text, line, where)
-            text = text.replace(",", ".")
-        elif "." in text and is_decimal(text):
-            self._note(".", text, line, where)
-        return read_number(text, where)
+    def read(self, text: str, line: int, where: str = "value", *, column: str = "value", rate: bool = False) -> float:
+        """A number on a line. What it means is certain only after `check`. If `rate`, 90% is 0.9."""
+        if isinstance(text, Cell) and (text.refused or text.number is not None):
+            if reason := text.refused or ("" if rate or not text.is_percent else NO_PERCENT):
+                raise InvalidInput(where, str(text), reason, shown=quoted(str(text)))
+            assert text.number is not None
+            return text.number
+        percent = _PERCENT.fullmatch(text) if rate else None
+        plain = percent[1] if percent is not None and percent[2] == "%" else text
+        mark = "," if plain.count(",") == 1 and "." not in plain else "."
+        pointed = plain.replace(",", ".") if mark == "," else plain
+        if not is_decimal(pointed) or len(pointed) > LONGEST_NUMBER:
+            return read_number(text, where)
+        if mark in plain:
+            self._note(mark, plain, _Noted(line, column, where, text))
+        return float(pointed if plain is text else f"{pointed}e-2")
 
     def note_point(self, text: str, line: int) -> bool:
         """Take note of a number with a decimal point that was read elsewhere. False: there is no need for more."""
-        self._note(".", text, line, "value")
-        return (".", True) not in self._first
+        self._note(".", text, _Noted(line, "value", "value", text))
+        return len(self._noted[".", True]) < _MOST_NOTED
 
-    def _note(self, mark: str, text: str, line: int, where: str) -> None:
-        self._first.setdefault((mark, _DOUBTFUL.fullmatch(text) is None), _Noted(line, where, text))
+    def _note(self, mark: str, plain: str, noted: _Noted) -> None:
+        known = self._noted[mark, _DOUBTFUL.fullmatch(plain) is None]
+        if len(known) < _MOST_NOTED:
+            known.append(noted)
 
-    def check(self, complain: Callable[[int, InvalidInput], None]) -> None:
-        """Complain of a line if not all numbers can be understood in the same way."""
-        comma, point = self._first.get((",", True)), self._first.get((".", True))
-        maybe_comma, maybe_point = self._first.get((",", False)), self._first.get((".", False))
-        if comma and (other := point or maybe_point):
-            first, second = sorted((comma, other))
-            mark, before = ("point", "comma") if "." in second.text else ("comma", "point")
-            reason = f"has a decimal {mark}, and line {first.line} a decimal {before} ({first.text})"
-            complain(second.line, second.refused(f"{reason}; use one of them throughout"))
-        elif maybe_comma and (point or maybe_point) and not comma:
-            complain(maybe_comma.line, maybe_comma.refused(_UNGROUPED))
-        elif not comma and not point and (doubtful := maybe_comma or (self._is_comma_likely and maybe_point)):
-            whole, mark, part = doubtful.text.partition("," if "," in doubtful.text else ".")
-            reason = f"may be {whole}.{part} or {whole}{part}; write {whole}{mark}{part}0 or {whole}{part}"
-            complain(doubtful.line, doubtful.refused(reason))
+    def check(
+        self,
+        complain: Callable[[int, InvalidInput], None],
+        place: Callable[[int, str], str] = lambda line, column: f"line {line}",
+    ) -> None:
+        """Complain of lines if not all numbers can be understood in the same way. `place` names a cell."""
+        comma, point = self._noted[",", True], self._noted[".", True]
+        maybe_comma, maybe_point = self._noted[",", False], self._noted[".", False]
+        if comma and (points := sorted(point + maybe_point)):
+            first = min(min(comma), points[0])
+            mark, before = ("point", "comma") if "," in first.text else ("comma", "point")
+            reason = f"has a decimal {mark}, and {place(first.line, first.column)} a decimal {before} ({first.text})"
+            for other in points if mark == "point" else comma:
+                complain(other.line, other.refused(f"{reason}; use one of them throughout"))
+        elif maybe_comma and (point or maybe_point):
+            for grouped in maybe_comma:
+                complain(grouped.line, grouped.refused(UNGROUPED))
+        elif not comma and not point:
+            for doubtful in maybe_comma or (maybe_point if self._is_comma_likely else ()):
+                complain(doubtful.line, doubtful.refused(two_readings(doubtful.text)))
+
+
+def two_readings(text: str) -> str:
+    """What a number may mean whose thousands may be set apart.
+
+    >>> two_readings("1,234")
+    'may be 1.234 or 1234; write 1,2340 or 1234'
+    """
+    plain = text.rstrip("% \u00a0\u2009\u202f")
+    end = text[len(plain) :]
+    whole, mark, part = plain.partition("," if "," in plain else ".")
+    return f"may be {whole}.{part}{end} or {whole}{part}{end}; write {whole}{mark}{part}0{end} or {whole}{part}{end}"

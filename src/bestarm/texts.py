@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import decimal
+import functools
+import itertools
 import math
 import re
 import reprlib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 LONGEST_QUOTE = 80
 VOID_STYLE = "yellow"
@@ -84,6 +89,44 @@ def listed(words: Iterable[str], joint: str = "and") -> str:
     return f" {joint} ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none"
 
 
+@dataclasses.dataclass(frozen=True)
+class Noun:
+    """What a study calls its arms: one of them, and several.
+
+    >>> Noun.of("dose"), Noun.of("batch").many, Noun.of("recipe family").many, Noun.of("mouse/mice").many
+    (Noun(one='dose', many='doses'), 'batches', 'recipe families', 'mice')
+    >>> Noun.of("dose").a, Noun.of("option").a, Noun.of("dose").counted(1), Noun.of("dose").counted(1200)
+    ('a dose', 'an option', '1 dose', '1,200 doses')
+    """
+
+    one: str = "arm"
+    many: str = "arms"
+
+    @classmethod
+    @functools.cache
+    def of(cls, word: str) -> Noun:
+        """By a word such as "dose". Its plural follows English rules, unless it is stated: "mouse/mice"."""
+        one, _, many = word.partition("/")
+        if not many and re.search("(s|x|z|ch|sh)$", one):
+            many = f"{one}es"
+        elif not many:
+            many = f"{one[:-1]}ies" if re.search("[^aeiou]y$", one) else f"{one}s"
+        return cls(one, many)
+
+    @property
+    def a(self) -> str:
+        """With the indefinite article."""
+        return f"{'an' if self.one[0] in 'aeiouAEIOU' else 'a'} {self.one}"
+
+    def counted(self, number: int) -> str:
+        """A number of them."""
+        return f"{number:,} {self.one if number == 1 else self.many}"
+
+
+ARM = "arm"
+"""What studies call an arm unless they say otherwise."""
+
+
 def first_ten(names: Sequence[str]) -> str:
     """Names, quoted, not too many of them.
 
@@ -93,6 +136,31 @@ def first_ten(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
+def stated(value: Any) -> str:
+    """What is stated of a data class, with at most ten entries of a list, for `repr`."""
+    fields = [(field, getattr(value, field.name)) for field in dataclasses.fields(value) if field.init]
+    # An empty list states nothing, and pydantic keeps a default inside of what describes the field.
+    shown_fields = [
+        f"{field.name}={_ten(one)}"
+        for field, one in fields
+        if one not in (None, (), {}) and one != getattr(field.default, "default", field.default)
+    ]
+    return f"{type(value).__name__}({', '.join(shown_fields)})"
+
+
+def _ten(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = [f"{name!r}: {_ten(one)}" for name, one in itertools.islice(value.items(), 10)]
+        return f"{{{', '.join(pairs)}{_and_more(value)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_ten, value[:10]))}{_and_more(value)}]"
+    return stated(value) if dataclasses.is_dataclass(value) else repr(value)
+
+
+def _and_more(values: Collection[Any]) -> str:
+    return f", … {len(values) - 10:,} more" if len(values) > 10 else ""
+
+
 def side_by_side(*values: float, least: int = 4) -> list[str]:
     """Numbers as texts that can be told apart: with two digits more than they have in common.
 
@@ -100,6 +168,8 @@ def side_by_side(*values: float, least: int = 4) -> list[str]:
     ['0.6123', '0.5']
     >>> side_by_side(1000000000.2512, 1000000000.3)
     ['1000000000.251', '1000000000.3']
+    >>> side_by_side(6.057e-05, 99.97), side_by_side(-2e-9, 0.00004512), side_by_side(2345678.0)
+    (['0', '99.97'], ['0', '0.00004512'], ['2346000'])
     """
     finite = [value for value in values if math.isfinite(value)]
     size, spread = max(map(abs, finite), default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
@@ -107,7 +177,17 @@ def side_by_side(*values: float, least: int = 4) -> list[str]:
     if 0.0 < spread < math.inf:
         common = math.floor(math.log10(size)) - math.floor(math.log10(spread))
         digits = min(max(least, common + 2), 17)
-    return [f"{value:.{digits}g}" for value in values]
+    # What is far below the digits shown of the others is nothing beside them.
+    least_shown = spread * 10.0**-digits if 0.0 < spread < math.inf else 0.0
+    return [_plain(value if abs(value) >= least_shown else 0.0, digits) for value in values]
+
+
+def _plain(value: float, digits: int) -> str:
+    """A number with so many digits, without an exponent unless it is very small or large, and never minus zero."""
+    text = f"{value:.{digits}g}"
+    if "e" not in text or not 1e-9 <= abs(value) < 1e9:
+        return "0" if text == "-0" else text
+    return f"{decimal.Decimal(text):f}"
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> str:

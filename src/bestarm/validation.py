@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import math
 import numbers
+import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -35,6 +37,8 @@ LEAST_SHARE = 1e-6
 MOST_TESTS = 10**12
 """Tests of a study. Tables of functions of their number go as far, and no study will."""
 
+
+_GROUPED = re.compile(r"\s*[+-]?[0-9]{1,3}([.,'’ \u00a0][0-9]{3})+([.,][0-9]*)?\s*")
 
 _WORDS = {
     "missing": "is missing",
@@ -180,7 +184,8 @@ def is_boolean(data: object) -> bool:
 def finite_number(data: object) -> float:
     """A finite number, and nothing that merely looks like one."""
     if isinstance(data, bool) or not isinstance(data, numbers.Real):
-        raise ValueError("must be a number")
+        is_grouped = isinstance(data, str) and _GROUPED.fullmatch(data) is not None
+        raise ValueError(f"must be a number{', without thousands separators, as in 1234.5' if is_grouped else ''}")
     try:
         number = float(data)
     except OverflowError:
@@ -265,6 +270,19 @@ def _range(data: object) -> object:
     return low, high
 
 
+def _factor(data: object) -> object:
+    """A positive number, or one by metric."""
+    if not isinstance(data, Mapping):
+        return _positive(finite_number(data))
+    found = {}
+    for name, number in data.items():
+        try:
+            found[parse_name(name)] = _positive(finite_number(number))
+        except ValueError as error:
+            raise InvalidInput(f"[{name!r}]", number, str(error)) from None
+    return found
+
+
 def _parameter(data: object) -> object:
     """A parameter of a policy: a number, true, false, or a word."""
     if is_boolean(data):
@@ -274,12 +292,39 @@ def _parameter(data: object) -> object:
     return parse_name(data) if isinstance(data, str) else moderate(finite_number(data))
 
 
+def not_text(reason: str) -> BeforeValidator:
+    """Refuses a text, for a reason that quotes it."""
+
+    def check(data: object) -> object:
+        if isinstance(data, str):
+            raise ValueError(reason.format(quoted(data)))
+        return data
+
+    return BeforeValidator(check)
+
+
+def described(**limits: float | bool) -> Any:
+    """What a description in JSON schema says of a type, besides its kind. The readers above refuse in better words."""
+    return Field(json_schema_extra={**limits})
+
+
 Guess = Annotated[float | tuple[float, float], BeforeValidator(_range)]
-Number = Annotated[float, _after(moderate)]
-Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
-NonNegative = Annotated[float, _after(_non_negative)]
-WholeNumber = Annotated[int, BeforeValidator(lambda data: _whole(finite_number(data)))]
-Share = Annotated[float, _after(_share)]
-Probability = Annotated[float, _after(_probability)]
-Name = Annotated[str, BeforeValidator(parse_name)]
+Factor = Annotated[float | dict[str, float], BeforeValidator(_factor)]
+Number = Annotated[float, _after(moderate), described(minimum=-MOST, maximum=MOST)]
+Positive = Annotated[float, _after(_positive), described(minimum=LEAST, maximum=MOST)]
+NonNegative = Annotated[float, _after(_non_negative), described(minimum=0, maximum=MOST)]
+WholeNumber = Annotated[
+    int, BeforeValidator(lambda data: _whole(finite_number(data))), described(minimum=0, maximum=MOST_TESTS)
+]
+Share = Annotated[float, _after(_share), described(minimum=0, exclusiveMaximum=1)]
+Probability = Annotated[float, _after(_probability), described(minimum=LEAST_PROBABILITY, exclusiveMaximum=1)]
+Name = Annotated[str, BeforeValidator(parse_name), described(minLength=1, maxLength=LONGEST_NAME)]
 Parameter = Annotated[bool | int | float | str, BeforeValidator(_parameter)]
+
+
+def pandas() -> Any:
+    """The package pandas, for data frames."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError:
+        raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None

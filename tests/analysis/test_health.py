@@ -9,8 +9,9 @@ import pytest
 from tests.analysis.health_records import Balanced, Same, health_of, in_turn, kinds, problem_of
 
 import bestarm as ba
-from bestarm.analysis.health.notes import Health
+from bestarm.analysis.health.notes import Health, HealthNote
 from bestarm.analysis.health.watch import Watch
+from bestarm.kernel.state import Floats
 from bestarm.noises.base import NoiseModel
 
 
@@ -175,14 +176,30 @@ def test_a_sigma_that_is_far_too_wide_is_a_hint() -> None:
     assert '"exact"' in equal.sentence
 
 
-def test_only_an_extremely_wide_range_is_a_hint() -> None:
+@pytest.mark.parametrize("items", [None, 200])
+def test_a_range_that_is_far_too_wide_is_a_hint(items: int | None) -> None:
+    """It says what is seen, and what must be true of a noise that takes fewer tests."""
     rng = np.random.default_rng(10)
     arms, _ = in_turn(3, 40)
-    values = rng.random(120)
-    assert not health_of(problem_of(3, ba.Bounded(0.0, 50.0)), arms, values).notes
-    note = only(health_of(problem_of(3, ba.Bounded(0.0, 1000.0)), arms, values))
+    values = rng.uniform(0.93, 0.98, 120)
+
+    def noted(noise: NoiseModel, values: Floats) -> tuple[HealthNote, ...]:
+        baseline = "plain" if isinstance(noise, ba.Duel) else None
+        objective = ba.maximize("right", noise=noise)
+        return health_of(ba.Problem(problem_of(3).arms, objective, items=items, baseline=baseline), arms, values).notes
+
+    [note] = noted(ba.Bounded(0.0, 1.0), values)
     assert (note.kind, note.severity) == ("too wide", "hint")
-    assert not health_of(problem_of(3, ba.Bernoulli()), arms, np.zeros(120)).notes
+    assert "right: results have stayed within 0.93" in note.sentence
+    assert "the stated range from 0 to 1 is about 21 times as wide" in note.sentence
+    like = "as far up as down around their mean" if items is None else "like normal values"
+    assert f'The noise "symmetric" is true if results scatter {like}, and a narrower range if' in note.sentence
+    assert not noted(ba.Bounded(0.85, 1.0), values)
+    [note] = noted(ba.Bounded(0.0, 1.0), np.full(120, 0.31))
+    assert "all results so far are 0.31" in note.sentence
+    assert 'If results never vary, the noise "exact" takes one test of each.' in note.sentence
+    assert not noted(ba.Bernoulli(), np.zeros(120))
+    assert not noted(ba.Duel(), np.ones(120))
 
 
 def test_what_is_seen_does_not_depend_on_when_it_is_asked_for() -> None:
@@ -226,3 +243,17 @@ def test_the_gravest_comes_first() -> None:
     health = health_of(problem, np.arange(results) // 2 % 2, rng.standard_normal(results), metrics=metrics)
     assert [note.severity for note in health.notes] == ["broken", "hint"]
     assert str(health).startswith("broken: loss: results scatter by about 1")
+
+
+@pytest.mark.parametrize("since", [0, 40])
+def test_on_items_that_were_met_before_an_arm_came_it_may_do_better(since: int) -> None:
+    """It may have been made to suit them. Otherwise, this would be a drift."""
+    arms = [ba.Arm("old"), ba.Arm("new", added=1, since=since)]
+    plan = ba.Plan(arms, ba.maximize("m", noise=ba.Symmetric()), items=200, reserve=0.1)
+    watch, random = Watch(plan), np.random.default_rng(1)
+    shift = np.where(np.arange(200) < 40, 8.0, 0.0)
+    for arm in range(2):
+        values = random.normal(size=200) + shift * arm
+        tests = np.arange(200) + 200 * arm
+        watch.extend(tests, np.full(200, arm), np.zeros(200, np.int64), values, items=np.arange(200))
+    assert bool(kinds(watch.health())) == (since == 0)

@@ -100,7 +100,7 @@ def test_intervals(name: str) -> None:
     assert [axes.get_title() for axes in figure.axes] == ["latency", "crash", "score"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["slow", "fast", "harmful"]
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
-    assert legend == {row.verdict for row in study.state} | {"threshold"}
+    assert legend == {row.verdict_on(metric) for row in study.state for metric in row.metrics} | {"threshold"}
     for column, axes in enumerate(figure.axes):
         means = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "None"]
         assert means == [row.metrics[column].mean for row in study.state]

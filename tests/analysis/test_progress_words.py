@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+from typing import Any
 
 import pytest
 
@@ -97,11 +98,11 @@ def test_names_are_no_markup_and_steer_no_terminal() -> None:
     ("answers", "words"),
     [
         ({"a": 1.0}, "100 of 100 simulated continuations end with a"),
-        ({"none": 0.9}, "90 of 100 simulated continuations end with no feasible arm, 10 without an answer"),
+        ({"none": 0.9}, "90 of 100 simulated continuations end with none feasible, 10 without an answer"),
         ({}, "100 of 100 simulated continuations end without an answer"),
         (
             {"a": 0.3, "b": 0.4, "c": 0.1, "d": 0.1},
-            "40 of 100 simulated continuations end with b, 30 with a, 20 with other arms, 10 without an answer",
+            "40 of 100 simulated continuations end with b, 30 with a, 20 with others, 10 without an answer",
         ),
         ({"a": 0.01}, "1 of 100 simulated continuations ends with a, 99 without an answer"),
     ],
@@ -139,3 +140,46 @@ def test_the_share_of_all_evidence() -> None:
     assert progress(infeasible, 4, 1) == pytest.approx(0.8)
     # Not all that is open is listed.
     assert progress(rivals(200, 0.5), 10_000, 10_000) == pytest.approx(0.5, abs=1e-3)
+
+
+def long_run(difference: float, tests: int, **stated: Any) -> Status:
+    """Two arms that differ by so many standard deviations, after so many tests."""
+    tolerance, budget = stated.pop("tolerance", 0.0), stated.pop("budget", None)
+    goal = ba.maximize("gain", noise=ba.Gaussian(1.0), tolerance=tolerance)
+    problem = ba.Problem(arms=["old", "new"], objective=goal, **stated)
+    study, rng = ba.Study.create(problem, storage=":memory:", seed=1, budget=budget), random.Random(2)
+    while study.status().tests < tests and (asked := study.ask(20)):
+        study.tell_many([(test, rng.gauss(difference * (test.arm == "new"), 1.0)) for test in asked])
+    return study.status()
+
+
+def test_a_study_that_may_never_end_says_so() -> None:
+    """Seeded. Equal arms would seem to differ enough to be told apart soon in about 1 in 10 of such runs."""
+    tied = long_run(0.0, 1000)
+    said = "it may never end: if {} are equal, no number of tests settles it; a tolerance or a budget would"
+    assert tied.endless in (said.format("old and new"), said.format("new and old"))
+    assert dict(progress_lines(tied))["end"] == tied.endless
+    assert compact_line(tied).endswith(tied.endless)
+    assert tied.to_dict()["endless"] == tied.endless
+    assert tied.endless in str(tied)
+    # Not yet, not needed, or not true.
+    for other in (
+        long_run(0.0, 200),
+        long_run(0.0, 1000, budget=10_000),
+        long_run(0.0, 1000, tolerance=0.5),
+        long_run(0.0, 1000, items=600),
+        long_run(0.5, 1000),
+    ):
+        assert other.endless == ""
+        assert "endless" not in other.to_dict()
+
+
+def test_a_mean_at_its_limit_may_never_be_settled() -> None:
+    for slack, is_said in ((0.0, True), (0.3, False)):
+        limit = ba.at_most("harm", 0.5, noise=ba.Gaussian(1.0), slack=slack)
+        problem = ba.Problem(arms=["only"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), constraints=[limit])
+        study, rng = ba.Study.create(problem, storage=":memory:", seed=1), random.Random(5)
+        while study.status().tests < 600 and (asked := study.ask(20)):
+            study.tell_many([(test, rng.gauss(0.5, 1.0)) for test in asked])
+        words = "it may never end: if harm of only is exactly at its limit, no number of tests settles it; a slack or"
+        assert study.status().endless.startswith(words) is is_said

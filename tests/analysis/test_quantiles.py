@@ -16,22 +16,46 @@ import bestarm as ba
 from bestarm.analysis.standing.arms import standings
 from bestarm.analysis.standing.quantiles import RawValues, _by_width, quantile_of, rejecting_counts
 from bestarm.analysis.status.words import about_intervals, question
+from bestarm.evidence.claims import constraint_evidence, suffices
+from bestarm.evidence.items import record_at, with_room
 from bestarm.noises.bernoulli import numbers_of_rates, rate_evidence
-from bestarm.policies import all_policies, find_policy
+from bestarm.noises.streams import ABOVE, BELOW
+from bestarm.policies import all_policies, find_policy, setting_for
 from bestarm.policies.base import Policy
-from bestarm.policies.setting import new_setting, references, to_normal
-from bestarm.study.files.report import study_report
+from bestarm.policies.setting import references, to_normal
+from bestarm.study.reports.report import study_report
 
 
-def told(constraint: ba.Constraint, values: Any, policy: str = "certify", delta: float = 0.1) -> tuple[Policy, Any]:
-    """A policy that has been told these results of a single arm's constraint, and its standings."""
-    plan = ba.Plan(arms=["a"], objective=ba.maximize("x", noise=ba.Symmetric()), constraints=[constraint], delta=delta)
-    made = find_policy(policy)(new_setting(plan, delta, plan.bound, references(plan)), 1, 2)
-    for value in values:
-        made.tell(0, 1, float(to_normal(plan, made.setting, 1, value)))
+def told(
+    constraint: ba.Constraint, values: Any, policy: str = "certify", delta: float = 0.1, items: int | None = None
+) -> tuple[Policy, Any]:
+    """A policy that has been told these results of a single arm's constraint, and its standings. With items, these are
+    the results at the first places, and the last one was recorded first."""
+    plan = ba.Plan(
+        arms=["a"],
+        objective=ba.maximize("x", noise=ba.Symmetric()),
+        constraints=[constraint],
+        delta=delta,
+        items=items,
+    )
+    kind = find_policy(policy)
+    made = kind(setting_for(plan, kind, delta, plan.bound, references(plan)), 1, 2)
+    made.streams = made.streams if items is None else with_room(made.streams, items)
+    for place, value in enumerate(values):
+        normal = float(to_normal(plan, made.setting, 1, value))
+        if items is None:
+            made.tell(0, 1, normal)
+        else:
+            record_at(made.setting, made.streams, 0, 1, place, normal)
     raw = RawValues(plan)
-    raw.extend(np.zeros(len(values), int), np.ones(len(values), int), np.array(values, float))
+    raw.extend(*raw_columns(values))
     return made, standings(plan, made, None, raw)[0].metrics[1]
+
+
+def raw_columns(values: Any) -> tuple[Any, ...]:
+    """Arms, metrics, values and places, the last place first."""
+    places = np.arange(len(values))[::-1]
+    return np.zeros(len(values), int), np.ones(len(values), int), np.array(values, float)[places], places
 
 
 P90 = ba.at_most("latency", 200, noise=ba.Quantile(0.9))
@@ -57,6 +81,27 @@ def test_what_is_left_out_is_what_the_policy_rejects(constraint: ba.Constraint, 
                 low, high = found_low[0, 1], found_high[0, 1]
             is_left_out = low > limit or high < limit
             assert is_left_out == (not row.low <= threshold <= row.high), (threshold, low, high, share)
+
+
+@pytest.mark.parametrize("constraint", [P90, MEDIAN], ids=["at most", "at least"])
+def test_what_is_left_out_on_a_set_is_what_the_evidence_there_rejects(constraint: ba.Constraint) -> None:
+    values, seen = np.random.default_rng(4).exponential(10.0, 150).round(1).tolist(), set()
+    for n in (1, 60, 149, 150):
+        _, row = told(constraint, values[:n], items=150)
+        for v in sorted({*values[:n]}):
+            for threshold in (v - 1e-6, v + 1e-6):
+                side = "at_most" if constraint.at_least is None else "at_least"
+                moved = dataclasses.replace(constraint, **{side: threshold})
+                made, _ = told(moved, values[:n], items=150)
+                levels = zip((ABOVE, BELOW), made.interval_levels(0, 1) or (), strict=True)
+                is_left_out = any(
+                    suffices(constraint_evidence(made.setting, made.streams, 0, 1, side), level)
+                    for side, level in levels
+                )
+                assert is_left_out == (not row.low <= threshold <= row.high), (n, threshold)
+                seen.add(is_left_out)
+    assert seen == {True, False}
+    assert row.low == row.mean == row.high
 
 
 def test_counts_that_reject() -> None:
@@ -103,6 +148,30 @@ def test_intervals_hold_at_all_times(studies: int, results: int, most: int) -> N
     assert wrong <= most
 
 
+@pytest.mark.parametrize(("studies", "most"), lengths((100, 35), (300, 86)))
+def test_intervals_on_a_set_hold_at_all_times(studies: int, most: int) -> None:
+    """As above, of the quantile of the set's own 120 values, in random order."""
+    wrong, part = 0, ba.at_most("y", 0.3, noise=ba.Quantile(0.75))
+    made, _ = told(part, [0.0], items=120)
+    finite = 0
+    for study in range(studies):
+        random = np.random.default_rng(study)
+        values = random.permutation(random.standard_cauchy(120).round(1))
+        truth = float(np.quantile(values, 0.75, method="inverted_cdf"))
+        raw = RawValues(ba.Problem(["a"], ba.maximize("x", noise=ba.Symmetric()), [part], items=120))
+        raw.extend(*raw_columns(values))
+        for n in range(10, 121, 10):
+            made.streams.counts[0, 1] = n
+            found = quantile_of(made, part, 0, 1, raw)
+            finite += math.isfinite(found.low) and math.isfinite(found.high)
+            if not found.low <= truth <= found.high:
+                wrong += 1
+                break
+        assert found.low == found.high == truth or wrong
+    assert wrong <= most
+    assert finite > 4 * studies
+
+
 def latency(arm: str, rng: np.random.Generator) -> float:
     return float(rng.lognormal(math.log({"slow": 150.0, "fast": 60.0}[arm]), 0.5))
 
@@ -126,7 +195,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> ba.Study:
 
 def test_in_a_study(study: ba.Study) -> None:
     assert question(study.plan) == (
-        "Which of 2 arms has the largest mean throughput among those with 90% quantile of latency below 200 and size "
+        "Which of 2 arms has the largest mean throughput among those with 90% quantile of latency at most 200 and size "
         "at most 3?"
     )
     status = study.status()
@@ -157,7 +226,7 @@ def test_on_the_command_line_and_in_the_report(study: ba.Study) -> None:
     assert "at most 200 (share above 200: " in line
     assert "certain" in ended.out
     page = study_report(study)
-    assert "<th>90% quantile of latency &lt; 200</th>" in page
+    assert "<th>90% quantile of latency ≤ 200</th>" in page
     assert "<th>size ≤ 3</th>" in page
     assert "of at most 10%" in page
     assert ">90% quantile of latency</text>" in page
@@ -177,7 +246,7 @@ def test_a_corrected_or_dropped_result(tmp_path: Path) -> None:
     study = ba.Study.create(plan, storage=str(tmp_path / "x.db"))
     ids = study.add([("a", "latency", value) for value in (100.0, 150.0, 120.0)])
     assert study.status().arms[0].metrics[1].mean == 150.0
-    study.correct(ids[1], 110.0)
+    study.correct(ids[1], 110.0, "misread")
     assert study.status().arms[0].metrics[1].mean == 120.0
     again = ba.Study.open("s", storage=str(tmp_path / "x.db"))
     assert again.status().arms[0].metrics[1] == study.status().arms[0].metrics[1]

@@ -54,3 +54,11 @@ def test_a_spent_budget_says_what_is_lacking(bestarm: Program) -> None:
     said = works(bestarm, "status", "dose", "--forecast")
     assert "\nlacking: about " in said
     assert "simulated continuations end with" in said
+
+
+def test_the_reserve_changes_before_the_first_test(bestarm: Program) -> None:
+    Path("trial.toml").write_text(DOSE)
+    works(bestarm, "new", "trial.toml", "--name", "trial")
+    assert works(bestarm, "reserve", "trial", "0.1").startswith("trial keeps 10% of delta")
+    works(bestarm, "ask", "trial")
+    assert "can only be changed before the first test" in bestarm("reserve", "trial", "0.2").err

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from bestarm.cli.app import app
 from bestarm.cli.app.command_line import OnceCommand
+from bestarm.storage.sql import schema
 
 
 def test_help_needs_no_heavy_module() -> None:
@@ -63,11 +64,13 @@ def test_every_command_refuses_repeated_options() -> None:
 
 @pytest.mark.parametrize(("command", "option"), options(multiple=False, is_flag=False))
 def test_an_option_given_twice_is_refused(command: str, option: str) -> None:
-    ended = CliRunner().invoke(app, [command, option, "first", option, "second"])
+    [param] = [one for one in commands()[command].params if option in one.opts]
+    first, second = ["first"] * param.nargs, ["second"] * param.nargs
+    ended = CliRunner().invoke(app, [command, option, *first, option, *second])
     assert ended.exit_code == 2
-    longest = max((n for c in commands()[command].params if option in c.opts for n in c.opts), key=len)
-    values = "" if option == "--token" else ": 'first' and 'second'"
-    assert f"{longest} is given twice{values}. It takes one value." in words(ended.output)
+    stated = "--db" if option in ("--db", "--url") else max(param.opts, key=len)
+    values = "" if option == "--token" else f": {' '.join(first)!r} and {' '.join(second)!r}"
+    assert f"{stated} is given twice{values}. It takes one value." in words(ended.output)
 
 
 def test_repeated_options_are_refused_in_every_form() -> None:
@@ -81,15 +84,22 @@ def test_repeated_options_are_refused_in_every_form() -> None:
         assert (ended.exit_code, message in words(ended.output)) == (2, True), ended.output
 
 
+REPEATED = ("--at-most", "--at-least", "--metric", "--on", "--prepare", "-p", "--conclude", "-C")
+"""Options that `race` and `gate` share."""
+
+
 def test_what_may_be_given_twice(tmp_path: Path) -> None:
     assert options(multiple=True) == [
-        *(("race", name) for name in ("--name", "--parameter-list", "-L", "--at-most")),
-        ("gate", "--at-most"),
+        *(("race", name) for name in ("--command-name", "-n", "--name", "--parameter-list", "-L")),
+        *((command, name) for command in ("race", "gate") for name in REPEATED),
+        *(("gate", name) for name in ("--range", "--symmetric", "--missing", "--map")),
         *(("simulate", "--option"), ("forecast", "--option")),
         *(("campaign", name) for name in ("--policy", "--bound", "--delta")),
         ("paper", "--policy"),
-        *(("run", name) for name in ("--failed-as", "--timeout-as")),
-        *(("serve", name) for name in ("--allow-host", "--proxy")),
+        ("tell", "--ignore"),
+        *(("import", name) for name in ("--ignore", "--map")),
+        *(("run", name) for name in ("--metric", "--failed-as", "--timeout-as")),
+        *(("serve", name) for name in ("--allow-host", "--trusted-proxies", "--proxy", "--proxy-role")),
     ]
     # A flag, a list, a word that only looks like an option, and help whatever else is said.
     assert bestarm("theory", "exp1-a", "--json", "--json").code == 0
@@ -200,7 +210,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     assert result.err == "error: study.toml: arms[0].name = '': must not be empty\n"
 
 
-@pytest.mark.parametrize(("delta", "confidence", "at_once"), lengths(("0.9", 10, 400), ("0.05", 95, 8)))
+@pytest.mark.parametrize(("delta", "confidence", "at_once"), lengths(("0.5", 50, 400), ("0.05", 95, 8)))
 def test_demo_ends_certified_with_a_report(
     tmp_path: Path, delta: str, confidence: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,7 +230,7 @@ def test_demo_ends_certified_with_a_report(
 def test_version() -> None:
     import bestarm as package
 
-    assert bestarm("--version").out == f"bestarm {package.__version__}\n"
+    assert bestarm("--version").out == f"bestarm {package.__version__} (schema {schema.VERSION})\n"
 
 
 def test_ctrl_c_ends_a_long_simulation() -> None:

@@ -22,7 +22,7 @@ def filled(bestarm: Program) -> Program:
 @pytest.fixture
 def typing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if on a terminal."""
-    monkeypatch.setattr("bestarm.cli.shared.files._is_typing", lambda: True)
+    monkeypatch.setattr("bestarm.cli.shared.files.is_typing", lambda: True)
 
 
 TELL = ("tell", "dose", "--arm", "25 mg", "--metric", "purity", "6.4")
@@ -40,9 +40,12 @@ def test_on_a_terminal_it_is_asked(filled: Program) -> None:
 @pytest.mark.usefixtures("typing")
 def test_tests_and_corrections_are_asked_about(filled: Program) -> None:
     works(filled, "ask", "dose", "-n", "6")
-    said = filled("tell", "dose", "1", "6.4", "--correct", stdin=b"n\n")
+    said = filled("tell", "dose", "1", "6.4", "--correct", "--reason", "typo", stdin=b"n\n")
     assert said.err.startswith("test 1, purity of 25 mg: 6.4? The others lie between 58 and 74\n")
-    assert works(filled, "tell", "dose", "1", "6.4", "--correct", "--yes") == "Corrected: test 1 = 6.4.\n"
+    assert (
+        works(filled, "tell", "dose", "1", "6.4", "--correct", "--reason", "typo", "--yes")
+        == "Corrected: test 1 = 6.4.\n"
+    )
 
 
 def test_a_script_is_not_asked(filled: Program) -> None:

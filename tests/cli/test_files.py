@@ -42,6 +42,49 @@ def test_export_and_import(bestarm: Program) -> None:
     ]
 
 
+def test_columns_of_past_results_may_have_other_names(bestarm: Program) -> None:
+    works(bestarm, "new", "dose.toml")
+    Path("past.csv").write_text("Dose;Effect\n25 mg;1\n150 mg;0\n", encoding="utf-8")
+    assert "is not a header" in bestarm("import", "dose", "past.csv").err
+    mapped = ("--map", "dose=arm", "--map", "Effect=efficacy")
+    assert works(bestarm, "import", "dose", "past.csv", *mapped) == "Recorded 2 results as tests 1 to 2 of dose.\n"
+    Path("long.csv").write_text("Dose,what,x\n25 mg,Effect,1\n", encoding="utf-8")
+    works(bestarm, "import", "dose", "long.csv", *mapped[:2], "--map=what=metric", "--map=x=value", *mapped[2:])
+    rows = list(csv.DictReader(io.StringIO(works(bestarm, "export", "dose"))))
+    assert [(row["arm"], row["metric"], row["value"]) for row in rows] == [
+        *(("25 mg", "efficacy", "1.0"), ("150 mg", "efficacy", "0.0"), ("25 mg", "efficacy", "1.0"))
+    ]
+    absent = bestarm("import", "dose", "past.csv", "--again", *mapped, "--map", "weight=value")
+    assert "has no column 'weight', which was said to mean 'value'" in absent.err
+    unknown = bestarm("import", "dose", "past.csv", "--again", "--map", "Dose=colour")
+    assert "column 'Dose' cannot mean that; it can mean test, arm, metric, value, efficacy" in unknown.err
+    assert "--map: is for STUDY FILE" in bestarm("import", "past.csv", "--map", "Dose=arm").err
+
+
+def test_columns_that_the_study_does_not_know_are_left_out_by_name(bestarm: Program) -> None:
+    works(bestarm, "new", "dose.toml")
+    Path("past.csv").write_text(",arm,Efficacy,my notes,Lot\n0,25 mg,1,late,7\n1,150 mg,0,,\n", encoding="utf-8")
+    refused = bestarm("import", "dose", "past.csv")
+    assert refused.code == 2
+    assert "columns '', 'my notes', 'Lot': are not known; there are test, arm, metric" in refused.err
+    assert refused.err.endswith("ignore them by name: --ignore '' --ignore 'my notes' --ignore Lot\n")
+    ignored = ("--ignore", "", "--ignore", "my notes", "--ignore", "lot")
+    assert works(bestarm, "import", "dose", "past.csv", *ignored) == "Recorded 2 results as tests 1 to 2 of dose.\n"
+    new = Path("past.csv").read_bytes() + b"2,25 mg,0,,\n"
+    told = works(bestarm, "tell", "dose", "--from", "-", *ignored[:4], "--ignore=Lot", stdin=new)
+    assert told == "Recorded 3 results as tests 3 to 5 of dose.\n"
+    rows = list(csv.DictReader(io.StringIO(works(bestarm, "export", "dose"))))
+    assert [row["value"] for row in rows] == ["1.0", "0.0", "1.0", "0.0", "0.0"]
+    for more, said in (
+        (("--ignore", "efficacy"), "column 'Efficacy': is one of the study's, which cannot be ignored"),
+        (("--ignore", "ARM"), "column 'arm': is one of the study's, which cannot be ignored"),
+        (("--ignore", "weight"), "has no column 'weight', which was to be ignored"),
+    ):
+        assert said in bestarm("import", "dose", "past.csv", "--again", *ignored, *more).err
+    assert "--ignore: is for STUDY FILE" in bestarm("import", "past.csv", "--ignore", "Dose").err
+    assert "--ignore: goes with --from" in bestarm("tell", "dose", "1", "1", "--ignore", "Dose").err
+
+
 def test_tell_takes_many_results_from_a_file_or_a_pipe(bestarm: Program) -> None:
     works(bestarm, "new", "dose.toml")
     works(bestarm, "ask", "dose", "-n", "3")
@@ -90,6 +133,6 @@ def test_a_bad_file_is_refused_line_by_line(bestarm: Program) -> None:
         assert ended.err.splitlines() == [
             "error: bad.csv: 2 lines cannot be accepted; nothing was recorded",
             "  line 3: arm = 'x': no such arm; there are '25 mg', '150 mg'",
-            "  line 4: value of 'harm' = 2.0: must be 0 or 1",
+            "  line 4: value of 'harm' = 2.0: must be 0 or 1, or k/n: k of n independent trials",
         ]
     assert everything() == before

@@ -78,9 +78,9 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     status = json.loads(works(bestarm, "status", "second", "--json"))
     assert list(status) == [
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
-        *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
-        *("answered", "claim"),
-        *("awaited", "health", "seed", "items_seed", "basis", "void_because", "guarantee"),
+        *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open"),
+        *("tests_left", "progress", "answered", "claim", "decided"),
+        *("awaited", "health", "seed", "items_seed", "basis", "void_because", "guarantee", "conclusion"),
     ]
     assert list(status["health"]) == ["checks", "notes"]
     assert (status["tolerance"], status["slack"], len(status["candidates"]), status["feasible"]) == (0.0, {}, 2, [])
@@ -88,7 +88,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     assert (status["tests"], status["cost"], status["pending"], status["waiting"]) == (2, 2.0, 2, 1)
     assert [list(arm) for arm in status["arms"]] == [["name", "verdict", "reason", "metrics"]] * 2
     [efficacy, harm, purity] = status["arms"][0]["metrics"]
-    keys = ["metric", "tests", "mean", "low", "high", "threshold", "verdict", "statistic", "share"]
+    keys = ["metric", "tests", "mean", "low", "high", "threshold", "verdict", "statistic", "share", "trials"]
     assert list(efficacy) == keys
     assert (efficacy["metric"], efficacy["tests"], efficacy["mean"], efficacy["threshold"]) == (
         "efficacy",
@@ -107,6 +107,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
         "verdict": "open",
         "statistic": "mean",
         "share": None,
+        "trials": None,
     }
     assert (purity["low"], purity["high"], purity["threshold"]) == (0, 100, 20)
     table = works(bestarm, "status", "second")
@@ -162,7 +163,7 @@ def test_names_and_values_that_begin_with_a_dash(bestarm: Program) -> None:
     assert [[m["mean"] for m in arm["metrics"]] for arm in status["arms"]] == [[-3.0], [pytest.approx(-1.2505)]]
     assert len(json.loads(works(bestarm, "ask", "-n2", "-x", "--json"))) == 2
     works(bestarm, "fail", "-x", "5", "--reason", "--help")
-    works(bestarm, "abandon", "-x", "5")
+    works(bestarm, "abandon", "-x", "5", "--reason", "spilled")
     for command in ("status", "log", "export", "archive"):
         works(bestarm, command, "-x")
     works(bestarm, "archive", "--undo", "-x")
@@ -204,15 +205,17 @@ def test_failed_tests_come_back_and_abandoned_ones_do_not(bestarm: Program) -> N
     assert works(bestarm, "fail", "dose", "1", "--reason", "no power") == "Noted. Test 1 will be handed out again.\n"
     assert json.loads(works(bestarm, "ask", "dose", "--worker", "bob", "--json")) == [first]
     # Its former holder cannot take it from bob; others can say that he will not come back.
-    assert "Test 1 is with bob by now, and stays there" in works(bestarm, "fail", "dose", "1")
+    assert "Test 1 is with bob by now, and stays there" in works(bestarm, "fail", "dose", "1", "--reason", "no power")
     assert works(bestarm, "release", "dose", "1", "--worker", "carl") == (
         "Test 1, which bob held, will be handed out again.\n"
     )
     assert "given up" in works(bestarm, "abandon", "dose", "2", "--reason", "spilled")
     assert "was abandoned: spilled" in bestarm("tell", "dose", str(second["id"]), "1").err
     works(bestarm, "tell", "dose", "1", "1", "--worker", "dora")
-    assert "has its result already" in works(bestarm, "fail", "dose", "1")
-    assert bestarm("abandon", "dose", "1").code == 2
+    assert "has its result already" in works(bestarm, "fail", "dose", "1", "--reason", "no power")
+    assert bestarm("abandon", "dose", "1", "--reason", "spilled").code == 2
+    assert "--reason: must be stated" in bestarm("abandon", "dose", "1").err
+    assert "--reason: must be stated" in bestarm("tell", "dose", "1", "4", "--correct").err
 
 
 @pytest.mark.torture
@@ -227,7 +230,7 @@ def test_tests_stay_with_their_holder(bestarm: Program) -> None:
     while "and wanted to tell" not in (said := works(bestarm, "status", "-x")):
         time.sleep(0.1)
     assert "ann has held" in said
-    assert "if its result will not come: bestarm release -x 1" in said
+    assert "if its result will not come: bestarm abandon -x 1 --reason WHY (later results count at once), or" in said
     # Also one that keeps nothing from counting yet.
     works(bestarm, "ask", "-x", "-n", "8", "--days", "0.00001", "--worker", "bob")
     works(bestarm, "tell", "-x", "1", "0", "--worker", "ann")
@@ -287,6 +290,7 @@ def test_archived_studies_are_read_only_and_out_of_the_way(bestarm: Program) -> 
         "leader",
         "guarantee",
         "void_because",
+        "progress",
         "confidence",
         "tests",
         "created",
@@ -297,7 +301,12 @@ def test_archived_studies_are_read_only_and_out_of_the_way(bestarm: Program) -> 
     assert "running, archived" in works(bestarm, "list", "--all")
     works(bestarm, "status", "old")
     before = everything()
-    for words in (("ask", "old"), ("tell", "old", "1", "1"), ("fail", "old", "1"), ("abandon", "old", "1")):
+    for words in (
+        ("ask", "old"),
+        ("tell", "old", "1", "1"),
+        ("fail", "old", "1", "--reason", "x"),
+        ("abandon", "old", "1", "--reason", "x"),
+    ):
         ended = bestarm(*words)
         assert ended.code == 2
         assert ended.err.startswith("error: study = 'old': is archived; bring it back with")

@@ -31,7 +31,7 @@ def test_from_commands_to_a_certified_answer(tmp_path: Path) -> None:
     )
     assert ended.code == 0, ended.err
     assert "CERTIFIED: sleep 0 has the lowest mean time of all that meet every limit" in ended.out
-    assert "sleep 0 is better than sleep 0.3 by" in ended.out
+    assert " as fast as sleep 0.3 (" in ended.out
     assert "Health of the data: no sign of trouble" in ended.out
     data = json.loads((tmp_path / "json").read_text())
     quick, slow = data["results"]
@@ -52,7 +52,9 @@ def test_from_commands_to_a_certified_answer(tmp_path: Path) -> None:
 
 
 def test_to_standard_output_goes_the_export_alone() -> None:
-    ended = bestarm("race", QUICK, "true ", "--name=a", "--name=b", "--runs=4", "--timeout=60s", "--export-json=-")
+    ended = bestarm(
+        "race", QUICK, "true ", "--name=a", "--name=b", "--total-runs=4", "--timeout=60s", "--export-json=-"
+    )
     assert ended.code == 4
     data = json.loads(ended.out)
     assert [result["name"] for result in data["results"]] == ["a", "b"]
@@ -66,7 +68,7 @@ def test_to_standard_output_goes_the_export_alone() -> None:
     [
         (QUICK, SLOW, "time=1.1x", (), 0, "CERTIFIED: true meets every limit"),
         ("exit 1", QUICK, "failures=20%", (), 3, "REFUTED: the candidate does not meet every limit"),
-        (QUICK, QUICK, "time=1.1x", ("--runs=4",), 4, "UNDECIDED: the budget is spent after 4 runs"),
+        (QUICK, QUICK, "time=1.1x", ("--total-runs=4",), 4, "UNDECIDED: the budget is spent after 4 runs"),
         (SLOW, QUICK, "time=1.1x", (), 3, "REFUTED: the candidate does not meet every limit"),
     ],
 )
@@ -83,12 +85,41 @@ def test_the_exit_status_of_a_gate(
         (("race", "true", "exit 3"), 1, "error: 'exit 3' ended with status 3. Say how many runs may fail"),
         (("race", "true", "no-such-program"), 1, "error: 'no-such-program' ended with status 127"),
         (("race", "true", "no-such-program", "--shell=none"), 1, "'no-such-program' cannot be started"),
-        (("race", "true", "true"), 2, "'true': is there twice; give each a name of its own with --name"),
+        (("race", "true", "true"), 2, "'true': is there twice; give each a name of its own with --command-name"),
         (("race", "true", ":", "--at-most=time=1.02x"), 2, "say which command that is with --baseline"),
         (("race", "true", ":", "--minimize=speed"), 2, "must be one of time, user, system, memory, output"),
         (("race", "true", ":", "--assume=hope"), 2, "must be one of symmetry, range"),
         (("race", "true", ":", "--timeout=1MB"), 2, "unknown unit 'MB'"),
-        (("race", "true", ":", "--runs=0"), 2, "must be a whole number from 1 on"),
+        (("race", "true", ":", "--total-runs=0"), 2, "must be a whole number from 1 on"),
+        (("race", "true", ":", "--runs=0"), 2, "must be a whole number from 1 to 1,000,000"),
+        (("race", "true", ":", "-m5", "-M4"), 2, "must not be more than --max-runs 4"),
+        (("race", "true", ":", "-r5", "-M9"), 2, "says how many; leave out --max-runs"),
+        (("race", "true", ":", "-r5", "--on=a", "--on=b"), 2, "is for one machine; on several, --total-runs"),
+        (("race", "true", ":", "--timeout=2"), 2, "needs a unit: 2s, 2ms or 2min"),
+        (("race", "true", ":", "--at-most=memory=500"), 2, "needs a unit: 500MB, 500MiB or 500B"),
+        (("race", "true", ":", "--tolerance=5"), 2, "needs a unit: 5s, 5ms or 5min"),
+        (("race", "true", ":", "-N", "-Sbash"), 2, "and -N, which is --shell none, cannot both be"),
+        (("race", "true", ":", "--input=no-such"), 2, "there is no such file"),
+        (("race", "true", ":", "--output=null", "--minimize=output"), 2, "only if it goes through a pipe"),
+        (("race", "true", ":", "--style=loud"), 2, "must be one of auto, basic, full, nocolor, color, none"),
+        (("race", "true", ":", "--sort=up"), 2, "must be one of auto, command, mean-time"),
+        (("race", "true", ":", "-u", "hour"), 2, "must be one of microsecond, millisecond, second"),
+        (("race", "true", ":", "-ptrue", "-ptrue", "-ptrue"), 2, "--prepare = 3: state it once, or once for each of"),
+        (("race", "true", ":", "-D2"), 2, "goes with --parameter-scan"),
+        (("race", "a {n}", "-P", "n", "0.5", "2"), 2, "needs --parameter-step-size"),
+        (("race", "a {n}", "-P", "n", "3", "2"), 2, "the first number must not be larger than the last"),
+        (("race", "a {n}", "-P", "n", "1", "1e9"), 2, "there can be at most 1,000 commands"),
+        (("race", "a {n}", "-P", "n", "x", "2"), 2, "must be a name and two numbers"),
+        (("race", "true", ":", "--export-csv=."), 2, "is a folder; name a file"),
+        (("race", "gzip", "-6", "-c", "f"), 2, "put each command in quotes if this belongs to one, as in 'gzip -6 …'"),
+        (("race", "ls", "--color", "f"), 2, "No such option: --color. Instead: put each command in quotes"),
+        (("race", "true", "--debug-mode"), 2, "Instead: --show-output shows what commands print"),
+        (
+            ("race", "true", "no-such-file.txt"),
+            1,
+            "Commands of several words are put in quotes: 'true no-such-file.txt'",
+        ),
+        (("gate", "true", "--baseline=:", "--nice"), 2, "No such option: --nice. Instead: put each command in quotes"),
         (("race", "true", ":", "--minutes=0"), 2, "must be a positive number"),
         (("race", "true", ":", "--warmup=-1"), 2, "must be a whole number from 0 to 10,000"),
         (("race", "true", ":", "--seed=-1"), 2, "must be a whole number, 0 or more"),
@@ -137,8 +168,8 @@ def test_an_interrupted_race_shows_what_it_has_and_gives_its_tests_back(number: 
         stderr=subprocess.PIPE,
         text=True,
     )
-    # The first run has been told when there is a second.
-    wait_until(lambda: any(file.read_text().count("\n") > 2 for file in tmp_path.glob("*.runs.jsonl")))
+    # A run is told after it is logged. Both runs of the first round have been told when there is one of the second.
+    wait_until(lambda: any(file.read_text().count("\n") > 3 for file in tmp_path.glob("*.runs.jsonl")))
     process.send_signal(number)
     printed, errors = process.communicate()
     assert process.returncode == 130
@@ -165,3 +196,100 @@ def test_a_changed_program_is_measured_again(tmp_path: Path) -> None:
     assert (ended.code, "./program changed since this race began" in ended.err) == (3, True), ended
     assert "no run was made now" not in bestarm(*words, "--fresh", cwd=tmp_path).out
     assert len(json.loads(bestarm("list", "--db=races.db", "--json", cwd=tmp_path).out)) == 3
+
+
+DYING = """
+import subprocess, sys
+ended = subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE)
+for number, line in enumerate(ended.stdout):
+    if number == int(sys.argv[1]):
+        ended.kill()
+        ended.wait()
+        sys.exit("Connection closed")
+    sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+"""
+"""A way to a machine, which breaks after so many answers."""
+
+
+def test_on_several_machines_of_which_one_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "dying.py").write_text(DYING)
+    dying = f"{sys.executable} dying.py 12"
+    ended = bestarm(
+        *("race", QUICK, "sleep 0.1", "--on", "sh -c", "--on", dying, "--timeout=60s", "--export-json=json"),
+        cwd=tmp_path,
+    )
+    assert ended.code == 0, ended.err
+    assert f"CERTIFIED: {QUICK} has the lowest mean time" in ended.out
+    assert f"Left out: {dying}: Connection closed" in ended.out
+    results = json.loads((tmp_path / "json").read_text())["results"]
+    # The first answer says that it is there, the next is the least memory, and four are first runs.
+    assert [result["machines"].count(dying) for result in results] == [3, 3]
+    assert all("sh -c" in result["machines"] for result in results)
+
+
+def test_a_gate_on_one_other_machine(tmp_path: Path) -> None:
+    question = ("sleep 0.1", "--baseline", QUICK, "--at-most", "time=2x", "--timeout=60s")
+    ended = bestarm("gate", *question, "--on", "env THERE=1", cwd=tmp_path)
+    assert ended.code == 3, ended.err
+    assert "On env THERE=1: " in ended.out
+    lost = bestarm("gate", *question, "--on", "sh -c 'exit 255' -", cwd=tmp_path)
+    assert (lost.code, lost.err.splitlines()[-1]) == (1, "error: sh -c 'exit 255' -: ended with status 255")
+    few = bestarm("gate", *question, "--on", "env A=1", "--runs-per-machine=10", cwd=tmp_path)
+    assert few.code == 2
+    assert "takes 5 machines (--on) or more with --delta 0.05, and there are 1" in few.err
+
+
+def test_gates_have_a_history(tmp_path: Path) -> None:
+    words = ("gate", SLOW, "--baseline", QUICK, "--at-most", "time=1.5x", "--history", "gates.jsonl", "--study", "nap")
+    assert bestarm(*words, cwd=tmp_path).code == 3
+    assert bestarm(*words, "--total-runs=2", cwd=tmp_path).code == 4
+    listed = bestarm("history", "gates.jsonl", "--otava=o.csv", "--bencher=b.json", cwd=tmp_path)
+    assert listed.code == 0, listed.err
+    assert "nap: time at most 1.5x the baseline" in listed.out
+    assert "refuted" in listed.out
+    assert "undecided" in listed.out
+    assert "2 gates. " in listed.out
+    assert "Nothing is claimed about how lines differ" in listed.out
+    assert len((tmp_path / "o.csv").read_text().splitlines()) == 3
+    assert list(json.loads((tmp_path / "b.json").read_text())) == ["nap"]
+    [line] = json.loads(bestarm("history", "gates.jsonl", "--last=1", "--json", cwd=tmp_path).out)
+    assert (line["found"], line["runs"]) == ("undecided", 2)
+
+
+def test_mistakes_about_histories(tmp_path: Path) -> None:
+    gate = ("gate", QUICK, "--baseline", SLOW, "--at-most", "time=1.5x")
+    ended = bestarm(*gate, "--history", "none/gates.jsonl", cwd=tmp_path)
+    assert (ended.code, "cannot be written: No such file or directory" in ended.err) == (2, True), ended
+    (tmp_path / "gates.jsonl").write_text('{"time": "", "study": "nap", "found": "void", "limits_found": []}\n')
+    for words, said in (
+        (("--study", "nip"), "no gate in this file has this name"),
+        (("--last", "0"), "must be a whole number from 1 on"),
+        (("--plot", "gates.txt"), "must end in .png, .svg, .pdf"),
+        (("--plot", "gates.png"), "there is no gate with figures to draw"),
+    ):
+        ended = bestarm("history", "gates.jsonl", *words, cwd=tmp_path)
+        assert (ended.code, said in ended.err) == (2, True), ended
+    assert bestarm("gate", "--eval", "a", "b", "--history", "h", cwd=tmp_path).code == 2
+
+
+@pytest.mark.parametrize(("metric", "code"), [("rps=regex:rps ([0-9]+)", 0), ("rps=json:.rps", 1)])
+def test_a_metric_of_ones_own(metric: str, code: int, tmp_path: Path) -> None:
+    commands = ("echo rps 100", "sleep 0.01; echo rps 200")
+    ended = bestarm("race", *commands, "--metric", metric, "--maximize=rps", "--export-json=json", cwd=tmp_path)
+    assert ended.code == code
+    if code:
+        assert "warm-up run 1 of 'echo rps 100': 'rps' cannot be read with json:.rps: neither the output" in ended.err
+        assert "the output ends with 'rps 100'" in ended.err
+        return
+    assert "CERTIFIED: sleep 0.01; echo rps 200 has the highest mean rps" in ended.out
+    data = json.loads((tmp_path / "json").read_text())
+    assert set(data["results"][1]["metrics"]["rps"]) == {200.0}
+
+
+def test_a_gate_on_a_metric_of_ones_own() -> None:
+    asked = ("--baseline=echo 100", "--metric=rps=last-line", "--at-least=rps=0.98x")
+    assert bestarm("gate", "echo 101", *asked).code == 0
+    assert bestarm("gate", "echo 90", *asked).code == 3
+    both = bestarm("race", "true", "false", "--minimize=time", "--maximize=user")
+    assert (both.code, "state one of --minimize and --maximize" in both.err) == (2, True)

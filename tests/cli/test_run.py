@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -135,11 +136,14 @@ def test_a_run_says_what_it_waits_for(folder: Path) -> None:
     assert run.stderr is not None
     line = next(line for line in run.stderr if "waiting for" in line)
     assert "(not counting" in line
-    found = re.search(r"waiting for test 1 \(latency of a\), which ann has held for .*: (bestarm release .*)", line)
+    waits = (
+        r"waiting for test 1 \(latency of a\), which ann has held for .*, or (bestarm release .*) \(it is made again"
+    )
+    found = re.search(waits, line)
     assert found is not None, line
     assert found[1] in bestarm("status", "bench", "--db", "s.db", cwd=folder).out
     freed = bestarm(*found[1].split()[1:], cwd=folder)
-    assert freed.out == "Test 1, which ann held, will be handed out again.\n"
+    assert freed.out.startswith("Test 1, which ann held, will be handed out again.\n")
     assert bestarm("release", "bench", "--held-by", "ann", "--db", "s.db", cwd=folder).code == 0
     assert run.communicate(timeout=PATIENCE)[0].startswith("b: feasible and best")
 
@@ -185,7 +189,8 @@ def test_a_command_that_fails(folder: Path) -> None:
     assert ended.err.splitlines()[-1] == (
         "error: test 1 ('latency' of 'a') failed: the command ended with status 7; it said: out of ink. It is set "
         "aside, and no later result counts before it. Declare what it counts: --failed-as VALUE to record that value; "
-        "or --retry N, if failures have nothing to do with results, to try again."
+        "or --retry N, if failures have nothing to do with results, to try again; or, once a mistake of what measures "
+        "is mended, free the test with `bestarm release bench 1`. Then run it again to go on."
     )
     ended = run_with(folder, CRASH, "--retry", "2")
     assert "failed 3 times, the last time: the command ended with status 7" in ended.err
@@ -214,8 +219,40 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
     study = ba.Study.open("bench", storage=folder / "s.db")
     assert [row.aside for _, row in study.pending()] == [None]
     ended = run_with(folder, "echo fine", "--failed-as", "1", "--retry", "3")
+    assert "test 1 ('latency' of 'a') was not made: the command must print one number, and printed 'fine" in ended.err
+    assert "Nothing is recorded, and the test is free: mend the command (--dry-run shows what is read)" in ended.err
+    assert "`bestarm ask bench` and `bestarm tell bench 1 VALUE`" in ended.err
+    assert [row.aside for _, row in study.pending()] == [None]
+    # Once there is a result, output that cannot be read may depend on what was measured.
+    [test] = study.ask(1)
+    study.tell(test, 3)
+    ended = run_with(folder, "echo fine", "--failed-as", "1", "--retry", "3")
     assert "gave an impossible value: the command must print one number, and printed 'fine" in ended.err
+    assert "or record what was measured: `bestarm tell bench 2 VALUE`" in ended.err
     assert [row.aside for _, row in study.pending()] == ["refused"]
+    assert bestarm("tell", "bench", "2", "1", "--db", "s.db", cwd=folder).code == 0
+    assert study.status().tests == 2
+
+
+@pytest.mark.parametrize("printed", ["inf", "nan", "-1e308"])
+def test_an_impossible_number_is_set_aside_even_if_it_is_the_first(folder: Path, printed: str) -> None:
+    """Whether it is made again must not depend on its size."""
+    ended = run_with(folder, f"echo {printed}")
+    assert "gave an impossible value" in ended.err
+    assert "An impossible value is not measured again by itself" in ended.err
+    study = ba.Study.open("bench", storage=folder / "s.db")
+    assert [row.aside for _, row in study.pending()] == ["refused"]
+
+
+def test_a_dry_run_shows_what_would_be_read(folder: Path) -> None:
+    shown = bestarm(*command("--dry-run"), cwd=folder)
+    assert (shown.code, shown.out) == (0, "latency of a: 3.0\ncrash of a: 0.0\nNothing was recorded.\n")
+    data = json.loads(bestarm(*command("--dry-run", "--json"), cwd=folder).out)
+    assert data == {"arm": "a", "item": None, "values": {"latency": 3.0, "crash": 0.0}}
+    wrong = run_with(folder, "echo 3 ms", "--dry-run")
+    assert (wrong.code, "must print one number, and printed '3 ms'" in wrong.err) == (1, True)
+    study = ba.Study.open("bench", storage=folder / "s.db")
+    assert (study.status().tests, study.pending(), [event.kind for event in study.log()]) == (0, [], ["created"])
 
 
 @pytest.mark.parametrize(
@@ -224,7 +261,7 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
         (("--workers", "0"), "error: workers = 0: must be a whole number from 1"),
         (("--timeout", "-1"), "error: timeout = -1.0: must be a positive number of seconds"),
         (("--retry", "-1"), "error: --retry = -1: must be a whole number, 0 or more"),
-        (("--failed-as", "2"), "error: --failed-as: value of 'crash' = 2.0: must be 0 or 1; values can be given"),
+        (("--failed-as", "2"), "error: --failed-as: value of 'crash' = 2.0: must be 0 or 1"),
         (("--failed-as", "boom=1"), "error: --failed-as: no metric 'boom'; there are 'latency', 'crash'"),
         (("--failed-as", "high"), "error: --failed-as = 'high': must be VALUE or METRIC=VALUE"),
         (("--failed-as", "1", "--failed-as", "crash=1"), "error: --failed-as = '1': stands for every metric"),
@@ -237,3 +274,46 @@ def test_options_that_cannot_be(folder: Path, options: tuple[str, ...], words: s
     assert ended.code == 2
     assert ended.err.startswith(words)
     assert ba.Study.open("bench", storage=folder / "s.db").status().pending == 0
+
+
+def test_a_machine_makes_one_block(tmp_path: Path) -> None:
+    """Who made it is in the log: the machine is named."""
+    blocks = ba.Blocks("machine", size=4)
+    plan = ba.Plan(("a", "b"), objective=ba.minimize("time", noise=ba.Symmetric()), blocks=blocks, name="bench")
+    ba.Study.create(plan, storage=tmp_path / "s.db")
+    ended = bestarm(*command("--blocks", "1", "--workers", "2", "--command", "echo 1"), cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("running")
+    log = bestarm("log", "bench", "--db", "s.db", "--json", cwd=tmp_path)
+    told = [event for event in json.loads(log.out) if event["event"] == "told"]
+    assert sorted(event["item"] for event in told) == [f"machine 1 {place}" for place in range(1, 5)]
+    assert all(f"@{socket.gethostname()}/" in event["who"] for event in told)
+    ba.Study.create(ba.Plan(("a", "b"), objective=plan.objective, name="other"), storage=tmp_path / "s.db")
+    for name, count, reason in (
+        ("bench", "0", "must be a whole number from 1 on"),
+        ("other", "1", "can only be stated of a study with blocks, and 'other' has none"),
+    ):
+        refused = bestarm("run", name, "--db", "s.db", "--command", "echo 1", "--blocks", count, cwd=tmp_path)
+        assert (refused.code, reason in refused.err) == (2, True)
+
+
+def test_metrics_are_read_from_what_is_printed(tmp_path: Path) -> None:
+    plan = ba.Plan(
+        arms=("a", "b"),
+        objective=ba.minimize("latency", noise=ba.Gaussian(0.5)),
+        constraints=(ba.at_most("crash", 0.5, noise=ba.Bernoulli()),),
+        measurements=(ba.Measurement(("latency", "crash")),),
+        name="bench",
+        delta=0.01,
+    )
+    ba.Study.create(plan, storage=tmp_path / "s.db")
+    (tmp_path / "measure.sh").write_text(
+        'echo loading\ncase $1 in a) n=3;; *) n=1;; esac\necho "p99: $n ms, crash 0"\n'
+    )
+    run = ("run", "bench", "--db", "s.db", "--command", "sh measure.sh {arm}", "--metric", "crash=regex:crash ([01])")
+    missing = bestarm(*run, cwd=tmp_path)
+    assert (missing.code, "say how 'latency' is read" in missing.err) == (2, True)
+    wrong = bestarm(*run, "--metric", "latency=json:.p99", cwd=tmp_path)
+    assert wrong.code == 1
+    assert "'latency' cannot be read with json:.p99: neither the output nor its last line is JSON" in wrong.err
+    assert "the output ends with 'loading\\np99: " in wrong.err

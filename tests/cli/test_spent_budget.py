@@ -58,4 +58,4 @@ def test_a_spent_budget_says_what_is_certain_everywhere(tmp_path: Path, calls: i
     page = unescape((tmp_path / "prompts.html").read_text(encoding="utf-8"))
     assert re.search(WORDS, page)
     assert "What is lacking" in page
-    assert re.search(r"\d+%: how sure the evidence so far makes us of the leader; it can fall", page)
+    assert re.search(r"\d+% of the evidence needed", page)

@@ -61,13 +61,29 @@ def client(storage: str) -> Iterator[Client]:
 def test_it_has_every_method_and_property_of_a_study() -> None:
     public = {name for name in dir(Study) if not name.startswith("_")}
     here = {name for name in dir(RemoteStudy) if not name.startswith("_")}
-    # Tables, the course of a study and its items are read from its record, which only its database has.
-    assert public - here == {"create", "open", "storage", "record", "frame", "add_frame", "course", "items_left"}
+    # These are of the record itself, which only its database, or a copy, has.
+    of_record = {"storage", "record", "add_frame", "items_left"}
+    assert public - here == {"create", "open"} | of_record
     for name in public & here:
         mine, theirs = getattr(RemoteStudy, name), getattr(Study, name)
         assert isinstance(mine, property) == isinstance(theirs, property), name
         if not isinstance(mine, property):
             assert inspect.signature(mine) == inspect.signature(theirs), name
+
+
+def test_what_reads_the_whole_record_reads_a_copy(client: Client, storage: str, tmp_path: Path) -> None:
+    remote = client.create(plan())
+    remote.add([("a", "gain", 0.25), ("b", "gain", 0.75), ("c", "harm", 1.0)])
+    local = Study.open("trial", storage=storage)
+    assert remote.frame().equals(local.frame())
+    assert remote.frame(wide=True).equals(local.frame(wide=True))
+    assert remote.course(3) == local.course(3)
+    remote.report(tmp_path / "there.html", forecast=False)
+    assert "trial" in (tmp_path / "there.html").read_text(encoding="utf-8")
+    copy = remote.copy()
+    copy.add([("a", "gain", 9.0)])
+    assert remote.status().tests == local.status().tests == 3
+    assert len(remote.log(20_000)) == len(local.log(20_000))
 
 
 def test_a_whole_study_is_decided_as_here(client: Client, storage: str) -> None:
@@ -175,7 +191,7 @@ def test_errors_are_those_of_a_study(client: Client, storage: str) -> None:
         (lambda study: study.tell(dataclasses.replace(harm, arm="c"), 1), ba.InvalidInput),
         (lambda study: study.add([("z", "gain", 1.0)]), ba.InvalidInput),
         (lambda study: study.add([("a", "z", 1.0)]), ba.InvalidInput),
-        (lambda study: study.correct(harm, 1), ba.InvalidInput),
+        (lambda study: study.correct(harm, 1, "misread"), ba.InvalidInput),
         (lambda study: study.ask(0), ba.InvalidInput),
         (lambda study: study.ask(True), ba.InvalidInput),
         (lambda study: study.ask(1, lease=-1.0), ba.InvalidInput),
@@ -230,9 +246,8 @@ def test_workers_drive_a_study_on_a_server(client: Client, storage: str) -> None
     assert here is not None
     assert awaited.command == "bestarm release failing 1"
     assert here.command == f"bestarm release failing 1 --db {storage}"
-    assert dataclasses.replace(here, command="", count_command="") == dataclasses.replace(
-        awaited, command="", count_command=""
-    )
+    no_commands: dict[str, Any] = {"command": "", "count_command": "", "give_up_command": ""}
+    assert dataclasses.replace(here, **no_commands) == dataclasses.replace(awaited, **no_commands)
     failing.release(1)
     assert failing.ask(1)[0].id == 1
 

@@ -128,10 +128,10 @@ Both = Callable[[Any], object]
     [
         (lambda study: study.tell(1, {"time": 1.0}), RefusedValue, "value"),
         (lambda study: study.tell(1, {"time": 1.0, "memory": 2.0, "speed": 3.0}), RefusedValue, "value"),
-        (lambda study: study.tell(1, {"time": 1.0, "memory": 11.0}), RefusedValue, "value"),
+        (lambda study: study.tell(1, {"time": 1.0, "memory": 11.0}), RefusedValue, "value.memory"),
         (lambda study: study.tell(1, 1.0), RefusedValue, "value"),
         (lambda study: study.tell(Test(1, "a", "time"), 1.0), ba.InvalidInput, "test"),
-        (lambda study: study.correct(1, {"time": 1.0}), ba.InvalidInput, "test"),
+        (lambda study: study.correct(1, {"time": 1.0}, "misread"), ba.InvalidInput, "test"),
         (lambda study: study.add([("a", "time", 1.0, 3)]), ba.InvalidInput, "metric"),
         (lambda study: study.add([("a", {"time": 1.0, "crash": 1.0}, 3)]), ba.InvalidInput, "metric"),
         (lambda study: study.add([("a", {"time": 1.0, "memory": 1.0})]), ba.InvalidInput, "item"),
@@ -158,4 +158,4 @@ def test_names_of_metrics_are_text(client: Client) -> None:
     with pytest.raises(RefusedValue, match="must have the names of metrics"):
         remote.tell(1, {1: 2.0})  # type: ignore[dict-item]
     with pytest.raises(RefusedValue, match="must be a number"):
-        remote.tell(1, {"time": "2.0", "memory": 1.0})  # type: ignore[dict-item]
+        remote.tell(1, {"time": "2.0", "memory": 1.0})

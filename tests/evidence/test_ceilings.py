@@ -12,7 +12,7 @@ from tests.lengths import cases, first
 from tests.streams import summed_stream
 
 import bestarm as ba
-from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
+from bestarm.evidence.combine import infeasible_evidence, rival_evidence
 from bestarm.evidence.pairs import pair_evidence, product, product_ceiling
 from bestarm.evidence.reaching import (
     add_logs_ceiling,
@@ -24,6 +24,7 @@ from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.bernoulli import divergence_ceiling, numbers_of_rates, rate_ceiling, rate_divergence, rate_evidence
 from bestarm.noises.bets import BETS, LIKENESS, ROOT_WEIGHT, STAKE, log_weights
 from bestarm.noises.dispatch import ceiling, evidence
+from bestarm.noises.mixture import add_logs
 from bestarm.noises.streams import ABOVE, BELOW, TUNING, stream_of
 from bestarm.policies.setting import new_setting
 

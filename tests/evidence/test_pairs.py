@@ -12,12 +12,7 @@ from tests.streams import summed_stream
 
 import bestarm as ba
 from bestarm.evidence.claims import constraint_evidence
-from bestarm.evidence.combine import (
-    add_logs,
-    independent_evidence,
-    infeasible_evidence,
-    rival_evidence,
-)
+from bestarm.evidence.combine import independent_evidence, infeasible_evidence, rival_evidence
 from bestarm.evidence.pairs import GAP, evidence_between, pair_evidence, product, product_ceiling
 from bestarm.kernel.state import Setting, new_streams
 from bestarm.noises.base import NoiseModel
@@ -25,6 +20,7 @@ from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bets import BETS, EVEN_ROOT_WEIGHT, LIKENESS, ROOT_WEIGHT, STAKE
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.gaussian import Gaussian
+from bestarm.noises.mixture import add_logs
 from bestarm.noises.registry import numbered
 from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies.setting import new_setting

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import bestarm as ba
-from bestarm.integrations import from_inspect, identify_with_inspect
-from bestarm.integrations.inspect_ai import score_of
+from bestarm.integrations import from_inspect, identify_with_inspect, inspect_results
+from bestarm.integrations.inspect_tasks import score_among
 from bestarm.study.work.failures import MeasurementRefused
 
 # What inspect_ai and what it uses deprecate or leave open is theirs to mend.
@@ -79,16 +77,6 @@ def tasks(inspect_ai: Any) -> Callable[..., dict[str, Any]]:
         }
 
     return make
-
-
-@pytest.fixture
-def inspect_ai(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    import inspect_ai
-
-    monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
-    yield inspect_ai
-    # What it leaves open is found now, where it is ignored, and not in a later test.
-    gc.collect()
 
 
 def problem_of(tasks: dict[str, Any]) -> ba.Problem:
@@ -170,12 +158,12 @@ class TestEvaluation:
 
     def test_a_sample_that_fails_stops_the_work_unless_it_counts(self, tasks: Any, tmp_path: Path) -> None:
         storage = tmp_path / "evals.db"
-        first = ba.Study.create(problem_of(tasks()), name="prompts", storage=storage).items_left("terse")[0]
+        odd = ba.Study.create(problem_of(tasks()), name="prompts", storage=storage).items_left("terse")[0]
         with pytest.raises(ba.MeasurementFailed, match="the judge fell asleep"):
-            evaluate(tasks(first), name="prompts", storage=storage)
+            evaluate(tasks(odd), name="prompts", storage=storage)
         study = ba.Study.open("prompts", storage=storage)
-        assert {row.item for row in study.unresolved()} == {first}
-        answer = evaluate(tasks(first), name="prompts", storage=storage, failed_as={"correct": 0, "manners/rude": 1})
+        assert {row.item for row in study.unresolved()} == {odd}
+        answer = evaluate(tasks(odd), name="prompts", storage=storage, failed_as={"correct": 0, "manners/rude": 1})
         assert answer.arm == "polite"
 
     def test_interrupted_it_gives_back_what_was_not_measured(self, tasks: Any, tmp_path: Path) -> None:
@@ -212,7 +200,78 @@ class TestEvaluation:
         assert len(other.pending()) == 2
 
 
+class TestLogs:
+    def test_a_study_of_logs_goes_on_with_tasks(self, tasks: Any, tmp_path: Path, inspect_ai: Any) -> None:
+        from inspect_ai.model import get_model
+
+        made = tasks(count=20)
+        model = get_model("mockllm/model", custom_outputs=reply, memoize=False)
+        logs = inspect_ai.eval([*made.values()], model=model, display="none", max_tasks=3)
+        paths = dict(zip(made, (log.location for log in logs), strict=True))
+        problem = problem_of(paths)
+        assert problem == problem_of(made)
+        past = {arm: paths[arm] for arm in ("terse", "polite")}
+        study = ba.Study.create(problem, name="prompts", storage=tmp_path / "evals.db", items_seed=1)
+        assert len(study.add(inspect_results(problem, past))) == 40
+        expected = random.Random("terse: question 3").random() < RIGHT["terse"]
+        frame = study.frame(wide=True).set_index(["arm", "item"])
+        assert frame.loc[("terse", "q3"), "correct"] == float(expected)
+        answer = evaluate(made, name="prompts", storage=tmp_path / "evals.db")
+        assert (answer.state, answer.arm) == ("certified", "polite")
+        assert answer.tests > 40
+
+    def test_logs_that_do_not_fit(self, tasks: Any, tmp_path: Path, inspect_ai: Any) -> None:
+        from inspect_ai.model import get_model
+
+        made = tasks("q1", count=3)
+        model = get_model("mockllm/model", custom_outputs=reply, memoize=False)
+        [log] = inspect_ai.eval(made["terse"], model=model, display="none", fail_on_error=False)
+        problem = problem_of(made)
+        with pytest.raises(ba.InvalidInput, match=r"sample 'q1': failed \(.*asleep.*has no scores"):
+            inspect_results(problem, {"terse": log})
+        with pytest.raises(ba.InvalidInput, match="no such arm; the arms are 'terse'"):
+            inspect_results(problem, {"loud": log})
+        log.samples = [sample for sample in log.samples if sample.error is None]
+        assert [given[-1] for given in inspect_results(problem, {"terse": log})] == ["q0", "q2"]
+        with pytest.raises(ba.InvalidInput, match=r"'q0'.*has scores twice"):
+            inspect_results(problem, {"terse": [log, log]})
+        (tmp_path / "odd.eval").write_text("no log")
+        for odd in (tmp_path / "odd.eval", tmp_path / "none.eval"):
+            with pytest.raises(ba.InvalidInput, match="cannot be read as a log"):
+                problem_of({"terse": odd})
+
+
 class TestRefusals:
+    def test_scores_that_no_scorer_gives(self, tasks: Any) -> None:
+        made = tasks()
+        for metric, reason in (
+            ("corect", "'terse'.*gives no score 'corect'; its scorers give 'correct', 'manners/rude'"),
+            ("manners", "gives no score 'manners'"),
+            ("correct/a", "gives no score 'correct/a'"),
+        ):
+            objective = ba.maximize(metric, noise=ba.Bernoulli())
+            with pytest.raises(ba.InvalidInput, match=reason):
+                from_inspect(made, objective)
+            names = [f"q{k}" for k in range(QUESTIONS)]
+            with pytest.raises(ba.InvalidInput, match=reason):
+                identify_with_inspect(ba.Problem(arms=[*made], objective=objective, items=names), made)
+
+    def test_models_that_cannot_be_used(self, tasks: Any, tmp_path: Path) -> None:
+        made = tasks()
+        where: dict[str, Any] = {"name": "prompts", "storage": tmp_path / "evals.db"}
+        for model, reason in (
+            (["mockllm/a", "mockllm/b"], "must be one model; models to compare are arms"),
+            ("mockllm/a,mockllm/b", "must be one model"),
+            ("nowhere/model", "model = 'nowhere/model': cannot be used"),
+        ):
+            with pytest.raises(ba.InvalidInput, match=reason):
+                identify_with_inspect(problem_of(made), made, model=model, **where)
+        assert not (tmp_path / "evals.db").exists()
+
+    def test_goals(self, tasks: Any) -> None:
+        problem = from_inspect(tasks(), ba.maximize("correct", noise=ba.Bernoulli()), goal="top", top=2)
+        assert (problem.goal, problem.top) == ("top", 2)
+
     def test_options_that_are_the_studys(self, tasks: Any) -> None:
         for option in ({"limit": 10}, {"epochs": 2}, {"display": "conversation"}, {"workers": 0}):
             with pytest.raises(ba.InvalidInput, match=next(iter(option))):
@@ -246,22 +305,21 @@ class TestRefusals:
 
 @pytest.mark.parametrize(("value", "number"), [("C", 1.0), ("P", 0.5), ("I", 0.0), ("N", 0.0), (3, 3.0), (True, 1.0)])
 def test_scores_as_numbers(value: object, number: float) -> None:
-    scores = {"judge": SimpleNamespace(score=SimpleNamespace(value=value))}
-    assert score_of(scores, "judge") == number
+    assert score_among({"judge": value}, "judge") == number
 
 
 def test_scores_that_are_none() -> None:
-    scores = {"judge": SimpleNamespace(score=SimpleNamespace(value={"quality": "good"}))}
+    scores = {"judge": {"quality": "good"}}
     with pytest.raises(MeasurementRefused, match="no score 'price'; the scorers gave 'judge/quality'"):
-        score_of(scores, "price")
+        score_among(scores, "price")
     with pytest.raises(MeasurementRefused, match="'good', which is not a number"):
-        score_of(scores, "judge/quality")
+        score_among(scores, "judge/quality")
 
 
 def test_the_how_to_runs(inspect_ai: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "how-to" / "evaluate-with-inspect.md").read_text(encoding="utf-8")
-    [block] = re.findall(r"^```py\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {"__name__": "how_to"}
-    exec(compile(block, "how-to", "exec"), names)
-    assert names["answer"].arm == "with examples"
+    for block in re.findall(r"^```py\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "how-to", "exec"), names)
+        assert names.pop("answer").arm == "with examples"

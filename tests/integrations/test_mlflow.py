@@ -13,6 +13,7 @@ from tests.program import bestarm
 
 import bestarm as ba
 from bestarm.integrations import to_mlflow
+from bestarm.web.server import running
 
 # What MLflow and what it uses deprecate or leave open is theirs to mend.
 pytestmark = [
@@ -133,6 +134,9 @@ def test_the_command(tracking: Any, tmp_path: Path) -> None:
     [line] = said[0].splitlines()
     assert line.startswith("Tracked: run ")
     assert runs_of(tracking, "by command")[None].info.run_id in line
+    # From a service it is the same study.
+    with running(str(tmp_path / "s.db")) as url:
+        assert bestarm("track", "doses", "--experiment", "by command", "--url", url).out == said[0]
     refused = bestarm("track", "doses", "--to", "nowhere://x", "--db", "s.db", cwd=tmp_path)
     assert refused.code == 2
     assert "MLflow says" in refused.err

@@ -113,6 +113,17 @@ class TestOptuna:
         assert [candidate.params["x"] for candidate in problem.candidates] == [4, 3, 2, 1, 5, 6]
         assert [candidate.looked_feasible for candidate in problem.candidates] == [True] * 4 + [False] * 2
 
+    def test_one_run_can_yield_every_metric(self, optuna: Any) -> None:
+        bench = Bench(3)
+        together = [ba.measurement("latency", "crash rate", cost=2.0)]
+        problem = from_optuna(tuned(bench), LATENCY, [CRASHES], measurements=together, top=4)
+        assert problem.test_names == {0: "latency + crash rate"}
+        function = problem.measuring(lambda params, _: {metric: bench(params, metric) for metric in problem.metrics})
+        answer = ba.identify(problem, function, delta=0.05)
+        assert answer.cost == 2.0 * answer.tests
+        with pytest.raises(ba.InvalidInput, match="no such metric"):
+            from_optuna(tuned(bench, 3), LATENCY, [CRASHES], measurements=[ba.measurement("memory")])
+
     def test_a_trial_without_its_constraint_does_not_count_as_safe(self, optuna: Any) -> None:
         study = optuna.create_study()
         space = {"x": optuna.distributions.IntDistribution(0, 9)}

@@ -48,12 +48,12 @@ EXAMPLES: list[tuple[NoiseModel, float]] = [
 ]
 
 
-OFFERED = ["symmetric", "bounded", "bernoulli", "gaussian", "quantile", "exact"]
+OFFERED = ["symmetric", "bounded", "bernoulli", "duel", "gaussian", "quantile", "exact"]
 
 
 def test_every_noise_has_an_example() -> None:
-    others = {ba.Exact, ba.Quantile}
-    """They have no scatter, or no mean of their own: `test_exact.py` and `test_quantile.py`."""
+    others = {ba.Exact, ba.Quantile, ba.Duel}
+    """Without scatter, without a mean, or with a baseline: `test_exact.py`, `test_quantile.py`, `test_duel.py`."""
     assert {type(noise) for noise, _ in EXAMPLES} == set(built_in().values()) - others
 
 
@@ -117,6 +117,8 @@ def fallback_of(operation: str, kernels: NoiseKernels) -> object:
         return lead_by_ends if kernels.evidence_and_slope is None else lead_by_search
     if operation == "product":
         return steep_product if kernels.evidence_and_slope is None else plain_product
+    if operation == "note":
+        return kernels.keep
     return FALLBACKS.get(operation) or kernels.evidence
 
 
@@ -159,7 +161,7 @@ def test_forms_offer_every_noise() -> None:
 
 
 def test_an_unknown_noise_is_refused_with_the_choices() -> None:
-    accepted = r'must be "symmetric", { bounded = \[LOW, HIGH\] }, "bernoulli", { gaussian = SIGMA }, '
+    accepted = r'must be "symmetric", { bounded = \[LOW, HIGH\] }, "bernoulli", "duel", { gaussian = SIGMA }, '
     for stated in ("poisson", {"poisson": 1.0}, {"bernoulli": 1.0}, {"bounded": 1.0}, {"bounded": [1]}, 7):
         with pytest.raises(ba.InvalidInput, match=accepted):
             ba.Objective("m", "maximize", stated)  # type: ignore[arg-type]

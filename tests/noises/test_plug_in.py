@@ -94,7 +94,7 @@ status = again.status()
 for arm in status.arms:
     for metric in arm.metrics:
         assert 0.0 <= metric.low <= metric.mean <= metric.high <= 10.0
-from bestarm.study.files.report import study_report
+from bestarm.study.reports.report import study_report
 assert "each measurement lies between 0 and 10" in study_report(again, forecast=False)
 try:
     study.add([("a", "score", 11.0)])

@@ -45,7 +45,7 @@ def test_the_choices_in_words() -> None:
         'Symmetric(), in a study file "symmetric": results scatter as far up as down around their mean; you need not '
         "know how much."
     )
-    assert words[4].startswith("Quantile(q), in a study file { quantile = Q }, for constraints only: ")
+    assert words[5].startswith("Quantile(q), in a study file { quantile = Q }, for constraints only: ")
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +17,17 @@ from tests.lengths import cases, first, lengths
 from tests.tools.hard import hard_problems
 
 import bestarm as ba
-from bestarm.analysis.standing.arms import standings
+from bestarm.analysis.standing.knowledge import standings_shown
 from bestarm.answer import Answer, odds
+from bestarm.evidence.items import streams_for
+from bestarm.kernel.compile import Interpreted
+from bestarm.kernel.state import UNFINISHED, Batch, Setting, Streams, conclude
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
+from bestarm.simulation.engine import Job
+from bestarm.simulation.loop import LATER, Outcomes, Trace, new_workspace, simulate_runs
 
 
 @functools.cache
@@ -235,7 +241,7 @@ def test_a_budget_ends_a_study_without_a_certificate() -> None:
     spent = ba.simulate(dear, policy="certify", runs=5, max_tests=10**5)
     assert (spent.cost >= 100).all()
     assert (spent.cost < 105).all()
-    with pytest.raises(ba.InvalidInput, match="a budget needs tests or cost"):
+    with pytest.raises(ba.InvalidInput, match="a budget needs tests, cost, blocks or hours"):
         ba.Budget()
     with pytest.raises(ba.InvalidInput, match=r"tests = 2.5: must be a whole number"):
         ba.Budget(tests=2.5)
@@ -288,14 +294,18 @@ def test_answers_in_words() -> None:
 def test_every_arm_has_a_reason_in_words_and_numbers() -> None:
     policy, ended = live(ba.instance("exp1-c"), 10**6, seed=4)
     assert ended
-    rows = {row.name: row for row in standings(ba.instance("exp1-c"), policy)}
+    rows = {row.name: row for row in standings_shown(ba.instance("exp1-c"), policy, policy.findings(), None, None)}
     assert rows["arm 2"].verdict == "feasible"
     assert rows["arm 1"].verdict == "infeasible"
     assert rows["arm 1"].reason.startswith("constraint 1 0.")
     assert "> 0.5, evidence 1 : " in rows["arm 1"].reason
     assert rows["arm 5"].verdict == "worse"
     assert rows["arm 5"].reason.startswith(
-        ("worse than arm 2 by at least 0.", "infeasible or worse than arm 2, evidence 1 : ")
+        (
+            "worse than arm 2 by at least 0.",
+            "worse than arm 2, evidence 1 : ",
+            "infeasible or worse than arm 2, evidence 1 : ",
+        )
     )
 
 
@@ -334,3 +344,33 @@ def test_a_lucky_certificate_is_looked_at_again() -> None:
         policy.tell(0, 1, 3.0)
     assert not policy.memory.certified[0, 1]
     assert policy.memory.suspect[0, 1]
+
+
+@pytest.mark.parametrize(("instance", "delta"), [("exp1-a", 0.1), ("drug-bernoulli", 0.5), ("exp2-n8", 0.9)])
+def test_what_is_put_off_in_a_hurry_is_made_up_for(instance: str, delta: float) -> None:
+    """An engine in a hurry asks again later. Then each run makes the same tests."""
+    plan = dataclasses.replace(ba.instance(instance), delta=delta)
+    job = Job.of(plan, find_policy("certify"), seed=1, max_tests=3000, keep_counts=True)
+    assert job.kernels.patient
+    times_put_off = 0
+
+    def propose(setting: Setting, streams: Streams, memory: Any, batch: Batch) -> int:
+        nonlocal times_put_off
+        size = job.kernels.propose(setting._replace(is_hurried=1), streams, memory, batch)
+        if size != conclude(UNFINISHED):
+            return size
+        times_put_off += 1
+        return job.kernels.propose(setting, streams, memory, batch)
+
+    own = {"start": job.kernels.start, "update": job.kernels.update, "propose": propose}
+    hurried = Interpreted(simulate_runs, own)  # type: ignore[arg-type]
+    wanted = job.simulate(0, 2).outcomes
+    empty: Any = map(np.zeros_like, wanted)
+    found = Outcomes(*empty)
+    workspace = new_workspace(streams_for(job.setting, *job.shape), job.kernels.new_memory(*job.shape))
+    trace = Trace(np.zeros((0, 2), np.uint32), np.zeros(0))
+    limits = (1, 0, job.max_tests, math.inf, np.zeros(1, np.int64))
+    hurried(job.setting, job.nature, workspace, found, trace, np.array([LATER]), *limits)
+    assert times_put_off > 2
+    for one, other in zip(wanted, found, strict=True):
+        assert (one == other).all()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.tools.asked_twice import assert_same_when_asked_twice
 
 import bestarm as ba
 from bestarm.kernel.state import ABSENT
@@ -17,7 +19,7 @@ from bestarm.problem import Plan, Problem
 SIGMA = ba.Gaussian(1.0)
 
 
-def problem_of(means: list[float], noise: NoiseModel = SIGMA, **options: float) -> Problem:
+def problem_of(means: list[float], noise: NoiseModel = SIGMA, **options: Any) -> Problem:
     arms = [ba.Arm(f"arm {k}", means={"yield": mean}) for k, mean in enumerate(means)]
     return Problem(arms=arms, objective=ba.maximize("yield", noise=noise, **options))
 
@@ -106,3 +108,16 @@ def test_results_from_before_count() -> None:
     study, random = ba.Study.create(plan, seed=1, storage=":memory:"), np.random.default_rng(5)
     study.add([(a, "yield", mean + random.standard_normal()) for a, mean in truth_of(plan).items() for _ in range(40)])
     assert study.status().answer is not None
+
+
+def test_asked_twice_it_proposes_the_same() -> None:
+    """Arm 2 has bad luck at first. It is rejected, tested again after a while, and leads in the end."""
+    problem = problem_of([0.0, 0.0, 0.5])
+    policy = Certify(Certify.new_setting(problem, 0.1, "paper"), 3, 1, seed=1)
+    for _ in range(12):
+        for arm in range(3):
+            policy.tell(arm, 0, -3.0 if arm == 2 else 0.0)
+        policy.decide()
+    assert policy.findings().excluded.tolist() == [False, False, True]
+    assert_same_when_asked_twice(policy, problem.true_means(), 4000)
+    assert policy.streams.counts[2, 0] > 13

@@ -20,6 +20,7 @@ from bestarm.testing.policies import assert_engines_agree
 SHORT_LIST: dict[str, Any] = {"top": 2}
 TOP: dict[str, Any] = {"goal": "top", "top": 2}
 ANY: dict[str, Any] = {"goal": "any feasible"}
+EVERY: dict[str, Any] = {"goal": "every feasible"}
 REPEATS: dict[str, Any] = {"items": 5, "repeats": True}
 SET: dict[str, Any] = {"items": 60}
 COMBINATIONS = {
@@ -31,6 +32,10 @@ COMBINATIONS = {
     "top, set, baseline": (TOP | SET, True),
     "short list, items, baseline": (SHORT_LIST | REPEATS, True),
     "any feasible, items, baseline": (ANY | REPEATS, True),
+    "every feasible, baseline": (EVERY, True),
+    "every feasible, set": (EVERY | SET, False),
+    "every feasible, set, baseline": (EVERY | SET, True),
+    "every feasible, items, baseline": (EVERY | REPEATS, True),
 }
 
 
@@ -103,7 +108,7 @@ def test_on_a_set_all_is_known_in_the_end() -> None:
     assert (chunk.outcomes.tests <= 60 * len(arms) * 3).all()
 
 
-@pytest.mark.parametrize("goal", [SHORT_LIST, TOP, ANY], ids=str)
+@pytest.mark.parametrize("goal", [SHORT_LIST, TOP, ANY, EVERY], ids=str)
 def test_a_reserve_is_for_the_best_arm(goal: dict[str, Any]) -> None:
     plan = plan_of("top, items")
     fields = {field: getattr(plan, field) for field in ("arms", "objective", "constraints")}

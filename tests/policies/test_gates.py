@@ -179,7 +179,7 @@ def test_nothing_is_said_of_the_baseline() -> None:
 
 def test_the_question_in_words() -> None:
     assert question(gate("gaussian", "relative", 0.0)) == (
-        "Does new have cost below 1.25 × the baseline, where the baseline is old?"
+        "Does new have cost at most 1.25 × the baseline, where the baseline is old?"
     )
     first = gate("gaussian", "relative", 0.0, rules=1)
     assert question(first).startswith("Which of 2 arms, whichever it is, has cost")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import lengths
+from tests.tools.asked_twice import assert_same_when_asked_twice
 from tests.tools.hard import hard_goals
 
 import bestarm as ba
@@ -20,7 +21,12 @@ from bestarm.policies.base import Policy
 from bestarm.policies.decisions import Stop
 from bestarm.simulation.engine import Job
 
-GOALS: list[dict[str, Any]] = [{"top": 2}, {"goal": "top", "top": 2}, {"goal": "any feasible"}]
+GOALS: list[dict[str, Any]] = [
+    {"top": 2},
+    {"goal": "top", "top": 2},
+    {"goal": "any feasible"},
+    {"goal": "every feasible"},
+]
 ROWS = {"a": (3.0, 1.0), "b": (2.0, 1.0), "c": (1.0, 1.5), "d": (5.0, 4.5)}
 TOGETHER = [ba.Measurement(("gain", "price"))]
 
@@ -61,15 +67,7 @@ def test_interpreted_and_compiled_agree(goal: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_asked_twice_it_proposes_the_same(goal: dict[str, Any]) -> None:
-    policy, noise = _policy(plan(**goal)), np.random.default_rng(1)
-    means = plan().true_means()
-    for _ in range(30):
-        decision = policy.decide()
-        assert policy.decide() == decision
-        if isinstance(decision, Stop):
-            break
-        for arm, metric in decision:
-            policy.tell(arm, metric, noise.normal(means[arm, metric]))
+    assert_same_when_asked_twice(_policy(plan(**goal)), plan().true_means(), 30)
 
 
 def _policy(problem: ba.Plan) -> Policy:
@@ -117,6 +115,46 @@ def test_any_feasible_arm_will_do() -> None:
     assert _told(goal, [(0.0, 1.0), (9.0, 3.0), (9.0, 5.0)]).propose() == Stop(0)
     assert not isinstance(_told(goal, [(0.0, 3.0), (9.0, 5.0)]).propose(), Stop)
     assert _told(goal, [(0.0, 5.0), (9.0, 5.0)]).propose() == Stop(None)
+
+
+def test_every_feasible_arm_needs_a_verdict_on_each() -> None:
+    goal = {"goal": "every feasible"}
+    assert _told(goal, [(0.0, 1.0), (9.0, 2.0), (9.0, 5.0)]).propose() == Stop(1, (0, 1))
+    assert _told(goal, [(0.0, 1.0), (9.0, 1.0)]).propose() == Stop(1, (0, 1))
+    assert _told(goal, [(0.0, 5.0), (9.0, 5.0)]).propose() == Stop(None)
+    # Whether the second is feasible is open: it alone is tested, whatever its performance.
+    open_one = _told(goal, [(0.0, 1.0), (-9.0, 3.0), (9.0, 5.0)])
+    assert open_one.propose() == [(1, 1)]
+    assert open_one.findings().feasible.tolist() == [True, False, False]
+    assert open_one.findings().infeasible.tolist() == [False, False, True]
+
+
+def test_what_is_decided_of_an_arm_stays_decided() -> None:
+    """Also when new results of the baseline, or of the arm itself, would not decide it again."""
+    limit = ba.at_most("price", relative_to_baseline=True, margin=1.0, noise=ba.Gaussian(1.0))
+    compared = ba.Plan(arms=["old", "a", "b"], constraints=[limit], goal="every feasible", baseline="old")
+    policy = _policy(compared)
+    means = (5.0, 5.0, 6.0)
+    for _ in range(100):
+        for arm, mean in enumerate(means):
+            policy.tell_together([(arm, 0, mean), (arm, 1, mean)])
+    assert policy.propose() != Stop(1, (1,))
+    assert policy.findings().feasible.tolist() == [False, True, False]
+    for _ in range(100):
+        # The baseline turns out much better than it looked.
+        policy.tell_together([(0, 0, -20.0), (0, 1, -20.0)])
+    assert policy.propose() == Stop(1, (1,))
+    assert policy.findings().feasible.tolist() == [False, True, False]
+
+
+def test_unfinished_runs_count_what_they_decided() -> None:
+    result = ba.simulate(plan(goal="every feasible"), runs=20, seed=1, max_tests=30)
+    assert result.sets is not None
+    assert set(np.unique(result.sets)) <= {-1, 0, 1}
+    assert (result.unfinished > 0, result.wrong) == (True, 0)
+    assert dataclasses.replace(result, sets=-result.sets).wrong == 20
+    whole = ba.simulate(plan(goal="every feasible"), runs=20, seed=1)
+    assert whole.answer_counts == {"a, b, c": 20}
 
 
 def test_pairs_pay_for_how_many_arms_are_asked_for() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def told_until_decided(plan: ba.Plan, policy: str = "certify", step: int = 20) -
     return study
 
 
-def three(noise: ba.Noise = GAUSSIAN, **more: float) -> ba.Plan:
+def three(noise: ba.Noise = GAUSSIAN, **more: Any) -> ba.Plan:
     rows = [(1.0, -1.0), (0.8, -1.0), (0.0, -1.0)]
     return ba.Plan(
         arms=[ba.Arm(f"arm {k}", {"p": p, "c": c}) for k, (p, c) in enumerate(rows)],

@@ -127,12 +127,15 @@ def test_files_whose_columns_are_in_another_order(tmp_path: Path) -> None:
 def test_a_status_as_plain_data() -> None:
     status = ba.Study.create(problem(2), storage=":memory:").status()
     data = status.to_dict()
-    assert list(data) == list(vars(status))
+    # These are there where there is something to say.
+    rare = ("arm_word", "judges", "blocks", "endless", "unasked", "held", "ends", "outlook")
+    assert list(data) == [name for name in vars(status) if name not in rare]
     assert data["arms"][0]["metrics"][0] == {
         "metric": "gain",
         "statistic": "mean",
         "share": None,
         "tests": 0,
+        "trials": None,
         "mean": None,
         "low": None,
         "high": None,

@@ -5,20 +5,25 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.lengths import cases
+from scipy.stats import binom
+from tests.lengths import cases, lengths
 
 import bestarm as ba
+from bestarm.evidence.items import place_of_next
 from bestarm.kernel.state import RESERVED, SHARED, Setting
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import pair_level
 from bestarm.policies.decisions import Stop
 from bestarm.policies.levels import shares_with_reserve
 from bestarm.policies.setting import new_setting
+from bestarm.simulation.answers import wrong_answers
 from bestarm.simulation.engine import Job
+from bestarm.testing.policies import assert_engines_agree
 
 DELTA = 0.2
 
@@ -164,6 +169,186 @@ def test_answers_are_right_whoever_decides_what_comes_and_goes(errs: Callable[[i
     """Arms come and go at the worst moments, by what the results have been. At most δ = 20% of such studies may ever
     err; more than 18 of 40 would have probability below 0.0002 then (the seeds are fixed)."""
     assert sum(errs(seed) for seed in range(40)) <= 18
+
+
+# ------------------------------------------------------------------------------------------------------- on items
+
+SEEN, ITEMS = 60, 240
+
+
+class ItemsWorld:
+    """Arms that are right or wrong on each item, and a maker who has seen the first items and what comes of them.
+
+    When `SEEN` places have been met, the maker brings an arm that is right on all items there, and on one item less
+    than the best arm in all.
+    """
+
+    def __init__(self, repeats: bool, is_known: bool, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.repeats, self.is_known = repeats, is_known
+        order = self.random.integers(ITEMS, size=4_000) if repeats else self.random.permutation(ITEMS)
+        self.right = [[k < share * ITEMS for k in self.random.permutation(ITEMS).tolist()] for share in (0.6, 0.4)]
+        self.order: list[int] = order.tolist()
+        self.since = 0
+        self.results: list[tuple[int, int]] = []
+
+    def plan(self) -> ba.Plan:
+        later = [ba.Arm("tuned", added=1, since=self.since * self.is_known)] if len(self.right) > 2 else []
+        return ba.Plan(
+            arms=[ba.Arm("good"), ba.Arm("bad"), *later],
+            objective=ba.maximize("right", noise=ba.Bernoulli()),
+            items=ITEMS,
+            repeats=self.repeats,
+            delta=DELTA,
+            reserve=0.5,
+        )
+
+    def policy(self) -> Certify:
+        whole = self.plan()
+        policy = Certify(Certify.new_setting(whole, DELTA, "paper"), len(whole.arms), 1)
+        for arm, place in self.results:
+            self.tell(policy, arm, place)
+        return policy
+
+    def tell(self, policy: Certify, arm: int, place: int) -> None:
+        policy.tell_together([(arm, 0, float(self.right[arm][self.order[place]]))], [place])
+
+    def answer_within(self, tests: int, until: int = 10**6) -> int | None:
+        """The answer within so many more tests; None if there is none before so many places have been met."""
+        policy = self.policy()
+        while tests > 0 and self.since < until:
+            decision = policy.propose()
+            if isinstance(decision, Stop):
+                return decision.arm
+            for arm, metric in decision:
+                place = int(place_of_next(policy.setting, policy.streams, arm, metric))
+                self.results.append((arm, place))
+                self.since = max(self.since, place + 1)
+                self.tell(policy, arm, place)
+                tests -= 1
+        return None
+
+    def tune(self) -> None:
+        """Bring the arm that suits the items so far."""
+        met = {self.order[place] for place in range(self.since)}
+        others = [k for k in self.random.permutation(ITEMS).tolist() if k not in met]
+        right = met | {*others[: sum(self.right[0]) - 1 - len(met)]}
+        self.right.append([k in right for k in range(ITEMS)])
+
+
+def _answers_with_tuned(repeats: bool, is_known: bool, runs: int) -> list[int | None]:
+    answers = []
+    for seed in range(runs):
+        world = ItemsWorld(repeats, is_known, seed)
+        world.answer_within(10**6, until=SEEN)
+        world.tune()
+        answers.append(world.answer_within(300))
+    return answers
+
+
+@pytest.mark.parametrize("runs", lengths(5, 40))
+@pytest.mark.parametrize("repeats", [False, True], ids=["set", "repeats"])
+def test_an_arm_that_was_tuned_to_the_items_so_far_is_not_taken_for_better(repeats: bool, runs: int) -> None:
+    """At most δ = 20% of such studies may err; more errors than allowed would have a probability below 0.0004 then (the
+    seeds are fixed). If what was met before the arm came counted as evidence, most would err."""
+    errors = [sum(answer == 2 for answer in _answers_with_tuned(repeats, known, runs)) for known in (True, False)]
+    assert errors[0] <= binom.isf(4e-4, runs, DELTA) < runs
+    assert errors[1] > runs / 2
+
+
+def _errs_in_blocks(seed: int) -> bool:
+    """Blocks drift. As soon as an arm looks better than it is, the maker brings one that is truly a little better, and
+    retires the best one when another is lucky."""
+    random = np.random.default_rng(seed)
+    gains, luck, noise = {"a": 0.0, "b": -0.1, "c": -0.1}, dict.fromkeys("abcdefg", 0.0), ba.Gaussian(1.0)
+    plan = ba.Plan(
+        ["a", "b", "c"], ba.maximize("gain", noise=noise), blocks=ba.Blocks("day", 6), delta=DELTA, reserve=0.5
+    )
+    study = ba.Study.create(plan, storage=":memory:", seed=seed)
+    present, shift = {"a", "b", "c"}, 0.0
+    for step in range(12):
+        for _ in range(3):
+            shift += float(random.normal(1.0, 3.0))
+            answer = study.answer
+            if answer is not None:
+                return answer.arm != max(present, key=gains.__getitem__)
+            for test in study.ask_block():
+                off = float(random.normal())
+                luck[test.arm] += off
+                study.tell(test, gains[test.arm] + shift + off)
+        lucky = max(present, key=luck.__getitem__)
+        best = max(present, key=gains.__getitem__)
+        if step % 3 == 2 and best != lucky and len(present) > 2:
+            study.retire(best)
+            present.remove(best)
+        elif len(gains) < 7:
+            new = "abcdefg"[len(gains)]
+            gains[new] = gains[lucky] + 0.05
+            study.add_arms([new])
+            present.add(new)
+    return False
+
+
+@pytest.mark.parametrize("runs", lengths(5, 60))
+def test_answers_in_blocks_are_right_whoever_decides_what_comes_and_goes(runs: int) -> None:
+    """As above."""
+    assert sum(map(_errs_in_blocks, range(runs))) <= binom.isf(4e-4, runs, DELTA)
+
+
+ON_ITEMS: dict[str, dict[str, Any]] = {
+    "set, sigma known": {"items": 60, "noise": ba.Gaussian(1.0), "since": (9, 21)},
+    "set": {"items": 60, "noise": ba.Symmetric(), "since": (9, 21)},
+    "set, in a range": {"items": 60, "noise": ba.Bounded(-9, 9), "since": (9, 21)},
+    "repeats": {"items": 5, "repeats": True, "noise": ba.Symmetric(), "since": (9, 21)},
+    "blocks": {"blocks": ba.Blocks("day", 4), "noise": ba.Gaussian(1.0), "since": (0, 0)},
+    "blocks, same for all": {
+        "blocks": ba.Blocks("day", 9, same_for_all=True),
+        "noise": ba.Symmetric(),
+        "since": (0, 0),
+    },
+}
+
+
+def plan_on_items(name: str, gains: Sequence[float], risk: float = -1.0) -> ba.Plan:
+    """Three arms from the start, of which one is retired, and two that came later, when places had been met."""
+    fields = dict(ON_ITEMS[name])
+    noise, since = fields.pop("noise"), (0, 0, 0, *fields.pop("since"))
+    spreads = {"gain": 1.0, "risk": 1.0} if noise.scale != 1.0 else None
+    arms = [
+        ba.Arm(
+            f"arm {k}", {"gain": gain, "risk": risk}, 1.0, spreads, added=max(k - 2, 0), since=since[k], retired=k == 1
+        )
+        for k, gain in enumerate(gains)
+    ]
+    metrics = ba.maximize("gain", noise=noise), [ba.at_most("risk", 0.0, noise=noise)]
+    return ba.Plan(arms, *metrics, delta=DELTA, reserve=0.5, **fields)
+
+
+@pytest.mark.parametrize("runs", lengths(30, 600))
+@pytest.mark.parametrize("name", ON_ITEMS)
+def test_later_arms_win_on_items_and_in_blocks(name: str, runs: int) -> None:
+    """Each case fails by chance with probability below 1e-6 if the guarantee holds with equality."""
+    whole = plan_on_items(name, (0.0, 3.0, -1.0, 2.0, -1.0))
+    answers = Job.of(whole, Certify, seed=3, max_tests=2_000).simulate(0, runs).outcomes.answers
+    assert wrong_answers(whole, answers, None) <= binom.isf(1e-6, runs, DELTA)
+    assert (answers == 3).mean() > 0.5
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", ON_ITEMS)
+def test_later_arms_that_are_hardly_worse_are_hardly_ever_answered(name: str) -> None:
+    """As above. Most runs do not end: only luck decides them."""
+    whole = plan_on_items(name, (0.01, 1.0, 0.0, 0.0, 0.0))
+    answers = Job.of(whole, Certify, seed=4, max_tests=400).simulate(0, 500).outcomes.answers
+    assert wrong_answers(whole, answers, None) <= binom.isf(1e-6, 500, DELTA)
+    barely = plan_on_items(name, (0.0, 1.0, 0.0, 1.0, 1.0), risk=0.01)
+    answers = Job.of(barely, Certify, seed=5, max_tests=400).simulate(0, 500).outcomes.answers
+    assert wrong_answers(barely, answers, None) <= binom.isf(1e-6, 500, DELTA)
+
+
+@pytest.mark.parametrize("name", ON_ITEMS)
+def test_engines_agree_on_items_and_in_blocks(name: str) -> None:
+    assert_engines_agree(Job.of(plan_on_items(name, (0.0, 3.0, -1.0, 1.0, 0.0)), Certify, seed=5, max_tests=300), 2)
 
 
 @pytest.mark.torture  # to compile it takes long

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import lengths
+from tests.tools.asked_twice import assert_same_when_asked_twice
 from tests.tools.hard import hard_problems
 
 import bestarm as ba
@@ -86,14 +87,7 @@ def test_interpreted_and_compiled_agree(name: str) -> None:
 
 
 def test_asked_twice_it_proposes_the_same() -> None:
-    policy, noise, means = policy_of(PLANS["gaussian"]), np.random.default_rng(1), PLANS["gaussian"].true_means()
-    for _ in range(200):
-        decision = policy.decide()
-        assert policy.decide() == decision
-        if isinstance(decision, Stop):
-            break
-        for arm, metric in decision:
-            policy.tell(arm, metric, noise.normal(means[arm, metric]))
+    assert_same_when_asked_twice(policy_of(PLANS["gaussian"]), PLANS["gaussian"].true_means(), 200)
 
 
 @pytest.mark.parametrize("runs", lengths(500, 10_000))

@@ -28,6 +28,7 @@ def plan(**fields: Any) -> ba.Plan:
         ({"goal": "top"}, "top"),
         ({"goal": "top", "top": 4}, "top"),
         ({"goal": "any feasible"}, "any feasible"),
+        ({"goal": "every feasible"}, "every feasible"),
     ],
 )
 def test_files_keep_the_goal_and_leave_out_what_is_usual(fields: dict[str, Any], asks: str) -> None:
@@ -45,7 +46,7 @@ def test_files_keep_the_goal_and_leave_out_what_is_usual(fields: dict[str, Any],
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"goal": "worst"}, "goal = 'worst': must be one of 'best', 'any feasible' or 'top'"),
+        ({"goal": "worst"}, "goal = 'worst': must be one of 'best', 'any feasible', 'every feasible' or 'top'"),
         ({"top": 0}, "top = 0: must be a whole number from 1 to 1,000"),
         ({"top": 1.5}, "top = 1.5: must be a whole number from 1 to 1,000"),
         ({"top": "2"}, "top = '2': must be a number"),
@@ -53,6 +54,9 @@ def test_files_keep_the_goal_and_leave_out_what_is_usual(fields: dict[str, Any],
         ({"top": 4}, "top = 4: a short list of all 4 arms would say nothing; it must be shorter"),
         ({"goal": "any feasible", "top": 2}, "top = 2: has no meaning with the goal 'any feasible'"),
         ({"goal": "any feasible", "constraints": []}, "goal = 'any feasible': needs a constraint"),
+        ({"goal": "every feasible", "top": 2}, "top = 2: has no meaning with the goal 'every feasible'"),
+        ({"goal": "every feasible", "constraints": []}, "goal = 'every feasible': needs a constraint"),
+        ({"goal": "every feasible", "rules": 1}, "rules = 1: does not know the goal 'every feasible'"),
     ],
 )
 def test_goals_that_make_no_sense_are_refused(fields: dict[str, Any], complaint: str) -> None:
@@ -77,10 +81,10 @@ def test_policies_that_cannot_find_it_are_refused_when_a_study_is_made(fields: d
 
 
 def test_what_is_asked_and_what_an_answer_is_worth() -> None:
-    among = "the largest mean gain among those with price below 3?"
+    among = "the largest mean gain among those with price at most 3?"
     assert question(plan(goal="top", top=2)) == f"Which 2 of 4 arms have {among}"
     assert question(plan(top=2)) == f"Which short list of at most 2 of 4 arms contains the one that has {among}"
-    assert question(plan(goal="any feasible")) == "Which of 4 arms, whichever it is, has price below 3?"
+    assert question(plan(goal="any feasible")) == "Which of 4 arms, whichever it is, has price at most 3?"
 
     def worth(fields: dict[str, Any], *arms: str) -> str:
         answer = Answer("certified", arms[0], 0.05, 0.95, 100, 100.0, arms=arms)
@@ -90,6 +94,10 @@ def test_what_is_asked_and_what_an_answer_is_worth() -> None:
     best_two = "a and b meet every constraint, and none of them is worse than number 2 of the feasible arms."
     assert worth({"goal": "top", "top": 2}, "a", "b") == best_two
     assert worth({"goal": "top", "top": 2}, "a") == "a meets every constraint, and no other arm does."
+    assert question(plan(goal="every feasible")) == "Which of 4 arms have price at most 3?"
+    every = {"goal": "every feasible"}
+    assert worth(every, "a", "b") == "a and b meet every constraint, and no other arm does."
+    assert worth(every, *"abcd") == "a, b, c and d meet every constraint."
     assert worth({"goal": "any feasible"}, "c") == "c meets every constraint; nothing is said of which arm is best."
 
 

@@ -40,6 +40,46 @@ def test_files_hold_them_and_say_nothing_where_there_is_none() -> None:
     assert not {"per", "relative_to_baseline"} & silent["constraints"][0].keys()
 
 
+def test_margins_are_in_units_of_the_metric() -> None:
+    noise = ba.Gaussian(2.0)
+    limits = [
+        ba.at_most("latency", relative_to_baseline=True, margin=5, noise=noise),
+        ba.at_least("yield", relative_to_baseline=True, margin=2, noise=noise),
+        ba.at_least("score", relative_to_baseline=0.9, margin=-1, noise=noise),
+    ]
+    assert [limit.label for limit in limits] == [
+        "latency at most the baseline + 5",
+        "yield at least the baseline − 2",
+        "score at least 0.9 × the baseline + 1",
+    ]
+    assert [limit.limit for limit in limits] == [5.0, -2.0, 1.0]
+    assert ba.at_least("yield", relative_to_baseline=True, noise=noise).threshold == 1.0
+    means = {"old": (10.0, 50.0, 100.0), "new": (14.0, 48.5, 91.5), "bad": (14.0, 48.5, 90.5)}
+    arms = [ba.Arm(name, dict(zip(("latency", "yield", "score"), row, strict=True))) for name, row in means.items()]
+    plan = ba.Plan(arms=arms, constraints=limits, baseline="old", goal="every feasible")
+    assert plan.feasible_arms() == ([1], [1])
+    assert ba.Plan.from_toml(plan.to_toml()) == plan
+    assert "margin" not in plan_of(LATENCY, baseline="old").to_data()["constraints"][0]
+
+
+def test_an_objective_is_the_first_limit_on_a_mean_where_none_is_needed() -> None:
+    tail = ba.at_most("latency", 200, noise=ba.Quantile(0.99))
+    plan = ba.Plan(
+        arms=["a", "b"],
+        constraints=[tail, ba.at_least("yield", 3, noise=ba.Gaussian(1.0), cost=2.0)],
+        goal="any feasible",
+    )
+    assert plan.objective == ba.maximize("yield", noise=ba.Gaussian(1.0), cost=2.0)
+    assert plan.bundles == ((0, 2), (1,))
+    for fields, complaint in (
+        ({"constraints": [tail], "goal": "every feasible"}, "objective is missing; it can only be left out where"),
+        ({"constraints": [], "goal": "every feasible"}, "goal = 'every feasible': needs a constraint"),
+        ({"constraints": [tail]}, "objective is missing; only the goals 'any feasible' and 'every feasible' do"),
+    ):
+        with pytest.raises(ba.InvalidInput, match=complaint):
+            ba.Plan(arms=["a", "b"], **fields)
+
+
 def test_both_metrics_of_a_ratio_come_from_one_test() -> None:
     plan = plan_of(ERRORS, ba.at_most("timeouts", 0.1, per="requests", noise=ba.Symmetric()))
     assert plan.metrics == ("speed", "errors per requests", "timeouts per requests")
@@ -82,6 +122,14 @@ REFUSED: list[tuple[Any, str]] = [
         "slack = 10.0 of constraint 'm' must be less than 10",
     ),
     (lambda: plan_of(LATENCY), "constraints[0].relative_to_baseline = True: needs a baseline"),
+    (
+        lambda: ba.at_least("m", 2.0, margin=1.0, noise=ba.Gaussian(1.0)),
+        "margin = 1.0 of constraint 'm' needs relative_to_baseline",
+    ),
+    (
+        lambda: ba.at_least("m", relative_to_baseline=True, margin=20.0, noise=ba.Bounded(0, 10)),
+        "margin = 20.0 of constraint 'm' leaves nothing to decide",
+    ),
     (lambda: plan_of(LATENCY, baseline="olt"), "baseline = 'olt': no such arm; the arms are 'old', 'new'"),
     (
         lambda: ba.at_most("m", 1.0, per="d", relative_to_baseline=True, noise=ba.Gaussian(1.0)),

@@ -77,7 +77,7 @@ def test_normal_form_turns_every_direction_round() -> None:
     assert form.sign.tolist() == [-1.0, 1.0, -1.0]
     assert form.threshold.tolist() == [0.0, 0.7, -5.0]
     assert form.sigma.tolist() == [2.0, 0.5, 5.0]
-    assert form.cost.tolist() == [4.0, 1.0, 1.0]
+    assert (form.cost == [4.0, 1.0, 1.0]).all()
 
 
 def objective(**changes: Any) -> dict[str, Any]:
@@ -93,7 +93,8 @@ def plan_data(**changes: Any) -> dict[str, Any]:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    (plan_data(arms=[]), "arms = []: a problem needs at least one arm"),
+    (plan_data(arms=[]), "arms = []: must name at least one"),
+    (plan_data(arms=[], name=""), "arms = []: must name at least one; name = '': must not be empty"),
     (plan_data(arms=["a", "b", "a"]), "arms[2].name = 'a': another arm has this name already"),
     (plan_data(arms=["a", ""]), "arms[1].name = '': must not be empty"),
     (plan_data(arms=["a", "  "]), "arms[1].name = '  ': must not be empty"),
@@ -101,7 +102,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (plan_data(arms=["a\nb"]), "must not contain control characters"),
     (plan_data(arms=["x" * 201]), "must have at most 200 characters, not 201"),
     (plan_data(arms=["none"]), "arms[0].name = 'none': this name is kept for the answer"),
-    (plan_data(arms=[7]), "arms[0] = 7: must be a table of fields"),
+    (plan_data(arms=[7]), 'arms[0] = 7: must be a name, as in "7", or an Arm'),
     (plan_data(arms="abc"), "arms = 'abc': must be a list"),
     (plan_data(arms=[{"name": 3}]), "arms[0].name = 3: must be text"),
     (plan_data(arms=[{"name": "a", "mean": 3}]), "arms[0].mean = 3: is not a known field"),

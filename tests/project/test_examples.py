@@ -54,6 +54,15 @@ def test_models(tmp_path: Path) -> None:
     assert not [event for event in study.log() if event.kind == "failed"]
 
 
+def test_formulations(tmp_path: Path) -> None:
+    said = run("formulations/formulations.py", "--tests", "120", folder=tmp_path)
+    answer = ba.Study.open("formulations", storage=tmp_path / "formulations.db").answer
+    assert answer is not None
+    assert answer.state == "budget_spent"
+    assert str(answer) in said
+    assert " of 8 arms are decided" in str(answer)
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize(("delta", "confidence"), [("0.0001", "99.99")])
 def test_judges(tmp_path: Path, delta: str, confidence: str) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import bestarm
+from bestarm.storage.sql import schema
 
 ROOT = Path(__file__).parents[2]
 STUDY = """
@@ -141,7 +142,7 @@ def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> 
     program, python = home / "bin" / "bestarm", home / "bin" / "python"
     where = run(python, "-c", "import bestarm; print(bestarm.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(home)
-    assert run(program, "--version", cwd=tmp_path) == f"bestarm {bestarm.__version__}\n"
+    assert run(program, "--version", cwd=tmp_path) == f"bestarm {bestarm.__version__} (schema {schema.VERSION})\n"
 
     simulated = json.loads(run(program, "simulate", "exp1-a", "--runs", "5", "--json", cwd=tmp_path))
     assert simulated["answers"] == {"arm 5": 5}

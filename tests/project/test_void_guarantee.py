@@ -27,7 +27,7 @@ from bestarm.integrations.shortlist import arm_name, verdicts
 from bestarm.race.exports import EXPORTS
 from bestarm.race.functions import gate
 from bestarm.race.summary import note_lines, verdict
-from bestarm.study.files.report import study_report
+from bestarm.study.reports.report import study_report
 from bestarm.study.work.watching import Display
 from bestarm.web.server import running
 
@@ -112,6 +112,7 @@ DOORS: dict[str, Callable[[pytest.FixtureRequest], str]] = {
     "print(answer)": in_python(lambda study: str(study.answer)),
     "repr(answer)": in_python(lambda study: repr(study.answer)),
     "answer in a notebook": in_python(lambda study: study.answer._repr_html_() if study.answer else ""),
+    "answer as data": in_python(lambda study: json.dumps(study.answer.to_dict()) if study.answer else ""),
     "print(status)": in_python(lambda study: str(study.status())),
     "status in a notebook": in_python(lambda study: study.status()._repr_html_()),
     "study in a notebook": in_python(lambda study: study._repr_html_()),

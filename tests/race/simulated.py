@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from bestarm.race.contestants import contestants_of
+from bestarm.race.contestants import Around, contestants_of
 from bestarm.race.limits import read_limits
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
@@ -38,6 +38,9 @@ class Drawn(Runner):
             return a_run(timeout, status=-9, timed_out=True)
         return run
 
+    def run_aside(self, words: list[str]) -> Run:
+        return self.run(words, None)
+
 
 def skewed(means: dict[str, float], scatter: float = 0.03) -> Draw:
     """Times with a long tail to the right, of these means."""
@@ -55,14 +58,15 @@ def race(
     is_gate: bool = False,
     runner: Runner | None = None,
     conditions: Conditions | None = None,
+    around: Around | None = None,
     **question: object,
 ) -> RaceResult:
     objective = CANDIDATE if is_gate else "time"
     asked = Question(objective, tuple(read_limits(at_most, baseline)), baseline, **question)  # type: ignore[arg-type]
     return Race(
-        contestants_of(commands),
+        contestants_of(commands, around=around),
         asked,
         conditions or Conditions(timeout=10.0),
         db=db,
-        runner=runner or Drawn(draw, seed),
+        runners=[runner or Drawn(draw, seed)],
     ).run()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lengths import examples
 
-from bestarm.race.contestants import contestants_of, with_baseline, words_of
+from bestarm.race.contestants import contestants_of, with_another, words_of
 from bestarm.race.limits import (
     METRICS,
     SHARES,
@@ -90,6 +90,12 @@ def test_limits(text: str, metric: str, value: float, quantile: float | None, is
     [
         ("memory", "must be METRIC=LIMIT"),
         ("speed=2", "'speed' is not a metric"),
+        ("speed=2", "if commands print it, --metric 'speed=last-line' says how to read it"),
+        ("time=1,05x", "'time=1,05x': numbers have a decimal point and no other marks: time=1.05x"),
+        ("time=baseline+1,5ms", "no other marks: time=baseline+1.5ms"),
+        ("p99(memory)=1,500MB", "no other marks: p99(memory)=1.500MB or p99(memory)=1500MB"),
+        ("output=1,000,000B", "no other marks: output=1000000B"),
+        ("memory=500", "'memory=500': needs a unit: 500MB"),
         ("time=2MB", "unknown unit 'MB'; must be a time"),
         ("memory=2s", "unknown unit 's'; must be a size"),
         ("time=-1s", "must be a time"),
@@ -111,6 +117,42 @@ def test_mistakes_are_told_in_plain_words(text: str, complaint: str) -> None:
     assert complaint in str(raised.value)
 
 
+def test_a_decimal_comma_is_refused_in_every_option() -> None:
+    for read, text, instead in (
+        (read_time, "1,5s", "1.5s"),
+        (read_size, "1,25MB", "1.25MB"),
+        (read_share, "2,5%", "2.5%"),
+    ):
+        with pytest.raises(InvalidInput) as raised:
+            read("--option", text)
+        assert str(raised.value).endswith(f"'{text}': numbers have a decimal point and no other marks: {instead}")
+
+
+def test_an_unknown_objective_may_be_one_that_commands_print() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"^--maximize = 'rps': must be one of time, .*--metric 'rps=last-line' says"
+    ):
+        read_objective("rps", "--maximize")
+    with pytest.raises(InvalidInput, match=r"output$"):
+        read_objective("5 rps", "--maximize")
+
+
+def test_margins() -> None:
+    plus, minus = read_limit("time=baseline+5ms"), read_limit(" memory = baseline - 1MB ")
+    assert (plus.value, plus.is_relative, plus.margin) == (1.0, True, 0.005)
+    assert (minus.quantile, minus.margin, minus.words) == (None, -1e6, "memory at most 1 MB below the baseline")
+    for text, complaint in (
+        ("time=baseline+5MB", "unknown unit 'MB'; must be a time"),
+        ("p99(time)=baseline+5ms", "a quantile needs a limit of its own"),
+        ("failures=baseline+1%", "failures need a limit of their own"),
+        ("time=baseline", "must be a time"),
+    ):
+        with pytest.raises(InvalidInput, match=complaint):
+            read_limit(text)
+    with pytest.raises(InvalidInput, match="say which command that is with --baseline"):
+        read_limits(["time=baseline+5ms"], None)
+
+
 def test_what_is_relative_needs_a_baseline() -> None:
     with pytest.raises(InvalidInput, match="say which command that is with --baseline"):
         read_limits(["time=1.02x"], None)
@@ -122,16 +164,17 @@ def test_what_is_relative_needs_a_baseline() -> None:
 
 def test_parameters_are_filled_in() -> None:
     found = contestants_of(["zip -{level} {file}", "cat {file}"], lists=["level=1,9", "file=a,b"])
-    assert [one.command for one in found] == ["zip -1 a", "zip -1 b", "zip -9 a", "zip -9 b", "cat a", "cat b"]
-    assert found[1].parameters == {"level": "1", "file": "b"}
-    assert found[-1].parameters == {"file": "b"}
+    # In hyperfine's order: what names belong to.
+    assert [one.command for one in found] == ["zip -1 a", "cat a", "zip -9 a", "zip -1 b", "cat b", "zip -9 b"]
+    assert found[2].parameters == {"level": "9", "file": "a"}
+    assert found[1].parameters == {"file": "a"}
 
 
 @pytest.mark.parametrize(
     ("commands", "names", "lists", "complaint"),
     [
         (["a", "a"], [], [], "is there twice"),
-        (["a", "b"], ["x"], [], "there are 2 commands"),
+        (["a", "b"], ["x", "y", "z"], [], "there are 2 commands, and no more names"),
         (["a", "b"], ["x", "x"], [], "is there twice"),
         (["  "], ["x"], [], "must not be empty"),
         (["a"], [], ["x=1,2"], "no command has {x} to fill in"),
@@ -149,9 +192,9 @@ def test_mistakes_in_commands(commands: list[str], names: list[str], lists: list
 
 def test_a_baseline_is_one_of_the_commands_or_comes_first() -> None:
     commands = contestants_of(["a", "b"], ["x", "y"])
-    assert with_baseline(commands, "y") == (commands, "y")
-    assert with_baseline(commands, "b") == (commands, "y")
-    more, name = with_baseline(commands, "old")
+    assert with_another(commands, "y", "--baseline") == (commands, "y")
+    assert with_another(commands, "b", "--baseline") == (commands, "y")
+    more, name = with_another(commands, "old", "--baseline")
     assert ([one.name for one in more], name) == (["old", "x", "y"], "old")
 
 
@@ -171,14 +214,7 @@ def test_with_and_without_a_shell() -> None:
             words_of(command, shell)
 
 
-@pytest.mark.parametrize(
-    "command", ["gzip {level} f", "gzip -- f; gzip {level} f", "gzip '{level}' f", "echo \"x' {level}"]
-)
-def test_a_parameter_does_not_turn_into_an_option(command: str) -> None:
-    with pytest.raises(InvalidInput, match=r"'-9' begins with a dash and would be taken for an option.* -\{level\}"):
-        contestants_of([command], lists=["level=1,-9"])
-
-
-@pytest.mark.parametrize("command", ["gzip -{level} f", "gzip -- {level}", "gzip --level={level} f", "gzip f{level}"])
-def test_a_parameter_with_a_dash_where_it_cannot_be_an_option(command: str) -> None:
-    assert len(contestants_of([command], lists=["level=1,-9"])) == 2
+def test_a_parameter_may_be_an_option() -> None:
+    """Its values stand on the same command line as the command."""
+    found = contestants_of(["gcc {opt} main.c"], lists=["opt=-O2,-O3 -flto"])
+    assert [one.command for one in found] == ["gcc -O2 main.c", "gcc -O3 -flto main.c"]

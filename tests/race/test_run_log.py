@@ -63,7 +63,7 @@ def test_a_race_can_be_started_afresh(tmp_path: Path) -> None:
             conditions,
             db=db,
             fresh=True,
-            runner=Drawn(FAST_AND_SLOW),
+            runners=[Drawn(FAST_AND_SLOW)],
         )
         names.append(asked.run().status.study)
     assert names == ["fast vs slow", "fast vs slow (2)", "fast vs slow (3)"]

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.tools.patience import PATIENCE
 
@@ -376,3 +377,20 @@ def test_a_setting_within_a_setting_may_be_of_another_kind() -> None:
     known = {name for _, name, _ in same_throughout(setting)}
     assert "kind" not in known
     assert "lead" in known
+
+
+def test_a_card_knows_tables_of_zeros_of_ones_and_of_places() -> None:
+    from bestarm.policies.certify import Certify
+    from bestarm.simulation.cuda.tiles import same_throughout
+
+    arms = [ba.Arm(f"arm {k}", {"p": k, "c": 1.0, "d": 1.0}) for k in range(3)]
+    limits = (ba.at_most("c", 2.0, noise=ba.Gaussian(1.0)), ba.at_most("d", 0.0, noise=ba.Gaussian(1.0), cost=0.5))
+    problem = ba.Problem(arms, ba.maximize("p", noise=ba.Gaussian(1.0)), limits)
+    setting = Certify.new_setting(problem, 0.1, "paper")
+    known = {name: number for _, name, number in same_throughout(setting)}
+    assert (known["slack"], known["width"], known["following"]) == (0.0, 1.0, -1)
+    assert known["lead"] is None  # each metric is the first of its bundle
+    assert not {"threshold", "cost", "radius", "level"} & set(known)
+    # An entry of minus zero is not the same as zero.
+    slack = np.array([0.0, -0.0, 0.0])
+    assert "slack" not in {name for _, name, _ in same_throughout(setting._replace(slack=slack))}

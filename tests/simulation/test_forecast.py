@@ -165,7 +165,7 @@ def test_a_budget_ends_studies_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert result.unfinished >= 5
     assert (result.tests.max(), result.cost.max(), result.max_tests) == (300, 300.0, 400)
     command(plan, runs=10, json=False)
-    assert "no answer after 400 tests or at a cost of 300" in words(capsys)
+    assert "no answer after 400 tests or a cost of 300" in words(capsys)
 
 
 def test_no_feasible_arm() -> None:

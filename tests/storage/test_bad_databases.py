@@ -329,7 +329,8 @@ def test_an_old_database_on_a_read_only_server(version: int, postgres_server: Po
         connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     engine.dispose()
     before = _columns(url)
-    assert "is read-only; nothing was changed" in refusal(lambda: open_storage(url))
+    assert "bestarm migrate --apply" in refusal(lambda: open_storage(url))
+    assert "is read-only; nothing was changed" in refusal(lambda: SQLStorage(url, upgrade="always"))
     assert _columns(url) == before
 
 
@@ -373,10 +374,10 @@ def test_older_databases_are_brought_up_to_date(database_url: str, monkeypatch: 
     # A step that fails leaves the database as it was, with what the steps before it did undone.
     monkeypatch.setattr(schema, "STEPS", {version: _add_note, version + 1: _break})
     with pytest.raises(ZeroDivisionError):
-        open_storage(database_url)
+        SQLStorage(database_url, upgrade="always")
     assert _columns(database_url) == (version, columns, 3)
     monkeypatch.setattr(schema, "STEPS", {version: _add_note, version + 1: lambda connection: None})
-    open_storage(database_url).close()
+    SQLStorage(database_url, upgrade="always").close()
     assert _columns(database_url) == (version + 2, [*columns, "note"], 3)
     # The program that does not know the new version leaves it alone.
     monkeypatch.setattr(schema, "VERSION", version)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from urllib.parse import quote
 
 import pytest
@@ -78,10 +80,10 @@ def test_secrets_are_not_shown(place: str, parts: list[str]) -> None:
 
 def test_an_address_is_shown_as_far_as_it_is_not_secret() -> None:
     url = "postgresql://me:pw@host:5/db?sslmode=require&sslpassword=x&connect_timeout=3"
-    assert shown_address(url) == "postgresql+psycopg://me:***@host:5/db?connect_timeout=3&sslmode=require&***"
-    assert shown_address("postgresql://me@host/db?options=-csearch_path%3Dx") == "postgresql+psycopg://me@host/db?***"
+    assert shown_address(url) == "postgresql://me:***@host:5/db?connect_timeout=3&sslmode=require&***"
+    assert shown_address("postgresql://me@host/db?options=-csearch_path%3Dx") == "postgresql://me@host/db?***"
     assert shown_address("studies.db") == "studies.db"
-    assert shown_address("postgresql://me@host/a@b") == "postgresql+psycopg://me@host/a%40b"
+    assert shown_address("postgresql://me@host/a@b") == "postgresql://me@host/a%40b"
     assert read_address("postgresql://me:p%40ss@host/db").password == "p@ss"
     with pytest.raises(ba.InvalidInput, match="write it as %40"):
         read_address("postgresql://me:pa@ss@host/db")
@@ -95,6 +97,21 @@ def test_a_server_that_repeats_a_secret(postgres_server: PostgresServer) -> None
             assert not any(word in line for word in WORDS), line
     for line in said_of(url.replace("only-for-tests", "s3cr3t")):
         assert "s3cr3t" not in line
+
+
+def test_commands_name_a_database_without_its_password(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    assert "only-for-tests" in url
+    plan = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1)))
+    study = ba.Study.create(plan, name="x", storage=url)
+    study.archive()
+    study.storage.close()
+    for words in (["list"], ["list", "--all"], ["log", "x"], ["new", "exp1-a"]):
+        command = [sys.executable, "-m", "bestarm", *words, "--db", url]
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert ended.returncode == 0, ended.stdout
+        assert ended.stdout
+        assert "only-for-tests" not in ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,12 @@ def test_what_cannot_be_a_token(database_url: str) -> None:
 def test_a_database_of_version_3_gets_tokens(database_url: str) -> None:
     database = Database(database_url, create=True)
     with database.transaction() as connection:
-        schema.tokens.drop(connection)
+        for table in (schema.tokens, schema.sessions, schema.acts):
+            table.drop(connection)
         connection.exec_driver_sql("ALTER TABLE bestarm_studies DROP COLUMN items_seed")
         connection.execute(sa.update(schema.schema).values(version=3))
     database.close()
+    Database(database_url, upgrade="always").close()
     storage = open_storage(database_url)
     storage.make_token("ann", "work")
     assert [token.name for token in storage.tokens()] == ["ann"]

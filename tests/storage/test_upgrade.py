@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.program import bestarm
 from tests.storage.problem import measure
 
 import bestarm as ba
@@ -92,8 +93,14 @@ def make_version(version: int, url: str) -> None:
     engine.dispose()
 
 
+def make_upgraded(version: int, url: str) -> None:
+    """The same, and upgraded by command, as a server's database has to be."""
+    make_version(version, url)
+    assert bestarm("migrate", "--apply", "--db", url).code == 0
+
+
 def test_a_database_of_version_1(database_url: str) -> None:
-    make_version(1, database_url)
+    make_upgraded(1, database_url)
     study = ba.Study.open("old", storage=database_url, holder="bob")
     assert not study.record.by_arrival
     assert study.plan.order == "issue"
@@ -131,7 +138,7 @@ needed four tests more at the end."""
 
 @pytest.mark.parametrize("name", ["old", "by arrival"])
 def test_a_database_of_version_2(name: str, database_url: str) -> None:
-    make_version(2, database_url)
+    make_upgraded(2, database_url)
     study = ba.Study.open(name, storage=database_url, holder="ann")
     status = study.status()
     assert (status.tests, status.pending, status.waiting) == (7, 3, 2 if name == "old" else 0)
@@ -153,14 +160,15 @@ def test_a_database_of_version_2(name: str, database_url: str) -> None:
             asked.append(test.arm[0] + test.metric[0])
             study.tell(test, measure(test))
     assert " ".join(asked) == NEXT
-    assert str(study.answer) == "safe: feasible and best, with 99.9% confidence, after 72 tests"
+    found = "safe: feasible and best, with 99.9% confidence, after 72 tests; 2 results were neither asked for nor"
+    assert str(study.answer).startswith(found)
     assert study.status().tests == 74
     study.storage.close()
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_an_old_database_takes_what_is_new(version: int, database_url: str) -> None:
-    make_version(version, database_url)
+    make_upgraded(version, database_url)
     storage = open_storage(database_url)
     old = storage.find_study("old")
     assert old is not None

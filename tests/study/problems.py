@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import bestarm as ba
 from bestarm.study.files.exchange import write_csv
@@ -54,3 +54,20 @@ def exported(study: ba.Study, write: Callable[[ba.Study, io.StringIO], int] = wr
     out = io.StringIO(newline="")
     write(study, out)
     return out.getvalue()
+
+
+def asked(
+    study: ba.Study, measured: Sequence[float | None]
+) -> tuple[list[ba.Test], dict[tuple[int, str], float], dict[int, tuple[float, ...]]]:
+    """As many tests as values, the values by test and metric, and by test as the record has them. None is a test
+    without a value."""
+    tests = study.ask(len(measured))
+    values: dict[tuple[int, str], float] = {}
+    expected: dict[int, tuple[float, ...]] = {}
+    for test, value in zip(tests, measured, strict=True):
+        if value is None:
+            continue
+        for k, metric in enumerate(test.metrics):
+            values[test.id, metric] = {"memory": 2.5, "crash": 1.0, "size": 0.5}.get(metric, value + k)
+        expected[test.id] = tuple(values[test.id, metric] for metric in test.metrics)
+    return tests, values, expected

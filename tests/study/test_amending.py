@@ -73,7 +73,7 @@ def test_a_budget_can_be_given_wherever_a_study_is_made() -> None:
     for wrong, words in ((0, "positive"), (1.5, "whole number"), ("many", "must be a number")):
         with pytest.raises(ba.InvalidInput, match=f"^budget = .*{words}"):
             ba.identify(problem, lambda arm, metric: 0.0, budget=wrong)  # type: ignore[arg-type]
-    with pytest.raises(ba.InvalidInput, match="a budget needs tests or cost"):
+    with pytest.raises(ba.InvalidInput, match="a budget needs tests, cost, blocks or hours"):
         problem.with_budget()
 
 
@@ -144,7 +144,11 @@ def standing(study: ba.Study) -> Any:
     """Everything that follows from the record and the plan."""
     status = study.status()
     policy: Any = study._decider.policy
-    return repr(dataclasses.replace(status, study="", pending=0)), study._decider.next_round(), repr(policy.memory)
+    return (
+        repr(dataclasses.replace(status, study="", pending=0, unasked="")),
+        study._decider.next_round(),
+        repr(policy.memory),
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -312,8 +316,22 @@ def test_what_cannot_be_done_is_said() -> None:
         study.retire("c")
     with pytest.raises(ba.InvalidInput, match="choose certify, or leave out reserve"):
         ba.Study.create(plan(policy="racing"), storage=":memory:")
-    with pytest.raises(ba.InvalidInput, match="cannot be stated with items"):
-        dataclasses.replace(plan(), items=10)
+    in_law = ba.at_most("risk", 0.0, noise=ba.Gaussian(1.0), where={"topic": "law"})
+    judged = ba.maximize("gain", noise=ba.Bernoulli(), judge="model")
+    for fields, words in (
+        ({"constraints": (in_law,), "attributes": {"topic": ["law", "art"]}}, "constraints on slices"),
+        ({"objective": judged}, "a judge: the scores of an arm that comes later would be told after labels"),
+    ):
+        with pytest.raises(ba.InvalidInput, match=words):
+            dataclasses.replace(plan(), items=2, **fields)
+    for arm, words in (
+        (ba.Arm("d", added=1, since=3), "must be at most 2, the number of items"),
+        (ba.Arm("d", since=2), "is for arms that come later"),
+    ):
+        with pytest.raises(ba.InvalidInput, match=rf"arms\[3\]\.since = .*{words}"):
+            dataclasses.replace(plan(), items=2, arms=(*plan().arms, arm))
+    with pytest.raises(ba.InvalidInput, match="in a study with items"):
+        dataclasses.replace(plan(), arms=(*plan().arms, ba.Arm("d", added=1, since=1)))
     relative = ba.at_most("risk", relative_to_baseline=1.05, noise=ba.Bernoulli())
     with pytest.raises(ba.InvalidInput, match="cannot be stated with constraints relative to the baseline"):
         dataclasses.replace(plan(), constraints=(relative,), baseline="a")

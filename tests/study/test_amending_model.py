@@ -85,7 +85,7 @@ class AmendedStudy(RuleBasedStateMachine):
     @rule(holder=HOLDERS, pick=PICKS, value=VALUES)
     def correct(self, holder: str, pick: int, value: float) -> None:
         number = sorted(self.told)[pick % len(self.told)]
-        self.studies[holder].correct(self.told[number], value)
+        self.studies[holder].correct(self.told[number], value, "typing")
 
     @rule(holder=HOLDERS, more=st.integers(1, 12))
     def extend(self, holder: str, more: int) -> None:

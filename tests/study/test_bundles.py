@@ -107,12 +107,12 @@ def test_a_value_counts_for_every_part_of_its_metric() -> None:
 def test_some_values_can_be_corrected(study: ba.Study) -> None:
     run, size = study.ask(2)
     with pytest.raises(ba.InvalidInput, match="test = 1: has no result yet; there is nothing to correct"):
-        study.correct(run, {"memory": 60.0})
+        study.correct(run, {"memory": 60.0}, "misread")
     study.tell(run, GOOD)
     study.correct(run, {"memory": 60.0}, "read the wrong line")
-    study.correct(run, {"crash": 1, "time": 5.0})
+    study.correct(run, {"crash": 1, "time": 5.0}, "misread")
     study.tell(size, 3.0)
-    study.correct(size, {"size": 4.0})
+    study.correct(size, {"size": 4.0}, "misread")
     assert told(study)[1:] == [
         ("corrected", "a", 4.0, (60.0, 0.0)),
         ("corrected", "a", 5.0, (60.0, 1.0)),
@@ -128,7 +128,7 @@ def test_some_values_can_be_corrected(study: ba.Study) -> None:
     ]
     for value, words in wrong:
         with pytest.raises(RefusedValue, match=words):
-            study.correct(run, value)
+            study.correct(run, value, "misread")
     assert len(told(study)) == 5
 
 
@@ -138,8 +138,8 @@ def test_a_test_that_was_given_up_can_be_corrected_with_all_its_values(study: ba
     with pytest.raises(ba.AlreadyTold, match="was abandoned: spilled"):
         study.tell(run, GOOD)
     with pytest.raises(RefusedValue, match="lacks 'time' and 'crash'"):
-        study.correct(run, {"memory": 3.0})
-    study.correct(run, GOOD)
+        study.correct(run, {"memory": 3.0}, "misread")
+    study.correct(run, GOOD, "misread")
     assert study.status().tests == 1
 
 
@@ -257,7 +257,8 @@ def test_failures_are_declared_for_every_metric_or_not_at_all(tmp_path: Path) ->
         f"test 3 ('{RUN}' of 'b') failed: ValueError: no license. It is set aside, and no later result counts before "
         "it. Declare what it counts for each of 'time', 'memory' (from 0 to 1000), 'crash' (from 0 to 1): "
         "failed_as=VALUE, or values by metric, to record them; or retries=N, if failures have nothing to do with "
-        "results, to try again."
+        "results, to try again; or, once a mistake of what measures is mended, free the test with "
+        "bestarm.Study.open('study', storage=…).release(3). Then call again with the same storage and name to go on."
     )
     study = ba.Study.open("study", storage=tmp_path / "s.db")
     [awaited] = study.unresolved()
@@ -276,8 +277,8 @@ def test_failures_are_declared_for_every_metric_or_not_at_all(tmp_path: Path) ->
 
 def test_results_that_cannot_be_stop_the_work(tmp_path: Path) -> None:
     wrong: list[tuple[Any, str]] = [
-        (lambda arm, metric: {"time": 1.0}, "gave an impossible value: value = {'time': 1.0}: lacks 'memory'"),
-        (lambda arm, metric: 1.0, "must be 'time', 'memory' and 'crash', by name"),
+        (lambda arm, metric: {"time": 1.0}, "was not made: {'time': 1.0}: lacks 'memory'"),
+        (lambda arm, metric: 1.0, '1.0 is no result; the function must return {"time": VALUE, "memory": VALUE,'),
         (lambda arm, metric: GOOD | {"x": 1}, "and no 'x'"),
     ]
     for function, words in wrong:

@@ -14,6 +14,7 @@ from tests.tools.patience import PATIENCE, wait_until
 import bestarm as ba
 from bestarm.study.work.command import Command
 from bestarm.study.work.failures import NotStarted
+from bestarm.study.work.reading import readers_of
 
 ECHO = f"{sys.executable} -c 'import sys; print(len(sys.argv[1]))'"
 
@@ -130,7 +131,7 @@ def test_a_command_that_says_too_much(stream: str) -> None:
     assert len(str(failed.value)) < 3000
     if stream == "stderr":
         assert str(failed.value).endswith("the end")
-    with pytest.raises(ba.MeasurementFailed, match="must print one number, and printed 'xxxx"):
+    with pytest.raises(ba.MeasurementFailed, match=r"and printed '\(the beginning is cut off"):
         Command(f"{sys.executable} -c \"print('x' * 10**7)\"", "s")(ba.Test(1, "a", "m"))
 
 
@@ -182,3 +183,12 @@ def test_commands_that_cannot_be() -> None:
         Command("echo '", "s")
     with pytest.raises(ba.InvalidInput, match="timeout = -1: must be a positive number of seconds"):
         Command("echo", "s", timeout=-1)
+
+
+def test_the_end_of_a_long_output_is_read_in_whole_lines() -> None:
+    """What is cut off in the middle of a line would be another number."""
+    script = "[print(f'loss: {k}') for k in range(30_000)]; print('loss: 0.5')"
+    for reader in ("last-line", r"regex:loss: ([0-9.]+)"):
+        printed = script.replace("loss: 0.5", "0.5") if reader == "last-line" else script
+        readers = readers_of([f"m={reader}"], ["m"])
+        assert Command(f'{sys.executable} -c "{printed}"', "s", readers=readers)(ba.Test(1, "a", "m")) == 0.5

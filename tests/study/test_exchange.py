@@ -16,7 +16,7 @@ from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.study.files.exchange import import_results, tell_results, write_csv, write_json
-from bestarm.study.intake.csv_file import COLUMNS
+from bestarm.study.intake.results_file import COLUMNS
 
 PROBLEM = ba.Problem(
     arms=["low", "high"],
@@ -119,7 +119,16 @@ def test_what_cannot_be_read_is_named_and_nothing_recorded(study: ba.Study, data
 
 
 def test_every_bad_line_is_named(study: ba.Study) -> None:
-    lines = ["arm,metric,value", "low,yield,1", "mid,yield,1", "", "low,heat,12", "max,yield,1", "high,crash,no", "low"]
+    lines = [
+        "arm,metric,value",
+        "low,yield,1",
+        "mid,yield,1",
+        "",
+        "low,heat,12",
+        "max,yield,1",
+        "high,crash,maybe",
+        "low",
+    ]
     with pytest.raises(ba.InvalidInput) as caught:
         import_results(study, "\n".join(lines).encode(), "past.csv")
     assert str(caught.value).split("\n  ") == [
@@ -127,7 +136,7 @@ def test_every_bad_line_is_named(study: ba.Study) -> None:
         "line 3: arm = 'mid': no such arm; there are 'low', 'high'",
         "line 5: value of 'heat' = 12.0: must lie between 0 and 10, the range of its values",
         "line 6: arm = 'max': no such arm",
-        "line 7: value = 'no': must be a number",
+        "line 7: value = 'maybe': must be yes or no, or 1 or 0",
         "line 8: has 1 fields; the header has 3",
     ]
     assert values(study) == []

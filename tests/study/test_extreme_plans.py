@@ -250,7 +250,7 @@ def descriptions(draw: Any) -> dict[str, Any]:
         "arms": arms,
         "objective": {"metric": "p", "goal": goal, "noise": objective} | more,
         "constraints": constraints,
-        "delta": number(-100.0, -0.001),
+        "delta": number(-100.0, -0.31),
     } | ({"budget": budget} if budget else {})
 
 
@@ -314,3 +314,22 @@ def test_any_plan_is_refused_by_name_or_can_be_run(data: dict[str, Any], policy:
         assert str(answer_now)
         if plan.delta <= 1e-6 and answer_now.state != "budget_spent":
             assert (None if answer_now.arm is None else plan.arm_names.index(answer_now.arm)) in right
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-155, 1e-162, 1e-200, 5e-324])
+@pytest.mark.parametrize("more", [{}, {"baseline": "b"}, {"items": 20}, {"blocks": ba.Blocks("plate", size=6)}])
+def test_values_whose_squares_underflow_hold_nothing_up(scale: float, more: dict[str, Any]) -> None:
+    """Searches for the ends of intervals stop, and nothing is divided by zero."""
+    noise = ba.Symmetric()
+    limit = ba.at_most("y", scale, noise=noise)
+    if "baseline" in more:
+        limit = ba.at_most("y", relative_to_baseline=True, noise=noise)
+    study = ba.Study.create(
+        ba.Problem(["a", "b", "c"], ba.maximize("x", noise=noise), [limit], **more), storage=":memory:"
+    )
+    values = iter([1.0, 2.0, -3.0, 2.5, 1.5, -1.0, 0.0] * 20)
+    while study.status().tests < 60 and (tests := study.ask(6)):
+        study.tell_many([(test, scale * next(values)) for test in tests])
+    shown = [metric for arm in study.status().arms for metric in arm.metrics if metric.tests]
+    assert shown
+    assert all(metric.low <= metric.mean <= metric.high for metric in shown)

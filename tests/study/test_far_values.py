@@ -111,7 +111,7 @@ def test_a_file_that_nobody_typed_is_not_checked(study: ba.Study) -> None:
 def test_the_question_follows_corrections(study: ba.Study) -> None:
     """What was corrected is as if it had never been mistyped."""
     for number in range(1, 17):
-        study.correct(number, 1000.0 + number)
+        study.correct(number, 1000.0 + number, "misread")
     with pytest.raises(FarValue, match="lie between 1001 and 1015"):
         study.check_far(given=[("old", "yield", 66.0)])
 

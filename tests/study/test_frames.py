@@ -146,6 +146,19 @@ def test_names_of_columns_numbers_as_names_and_text_as_numbers() -> None:
     assert study.frame().value.tolist() == [1.5, 2.0, 3.0]
 
 
+def test_columns_of_a_frame_are_ignored_by_name() -> None:
+    study = ba.Study.create(two_arms(), storage=":memory:")
+    frame = {"arm": ["a"], "gain": [1.0], "batch": [7], "note": ["late"]}
+    with pytest.raises(
+        ba.InvalidInput, match=r"the columns 'batch', 'note' are no metrics .* ignore=\['batch', 'note'\]$"
+    ):
+        study.add_frame(frame)
+    assert study.add_frame(frame, ignore=["batch", "note"]) == [1]
+    for column, said in (("gain", "is one of the study's columns"), ("lot", "the frame has no such column")):
+        with pytest.raises(ba.InvalidInput, match=f"ignore = '{column}': {said}"):
+            study.add_frame(frame, ignore=["batch", "note", column])
+
+
 @pytest.mark.parametrize(
     ("frame", "complaint"),
     [

@@ -17,6 +17,7 @@ GOALS: dict[str, dict[str, Any]] = {
     "short": {"top": 2},
     "top": {"goal": "top", "top": 2},
     "any": {"goal": "any feasible"},
+    "every": {"goal": "every feasible"},
 }
 GOOD = {"a": (3.0, 1.0), "b": (2.0, 1.0), "c": (0.0, 1.5), "d": (5.0, 4.8)}
 BAD = dict.fromkeys("abcd", (1.0, 5.0))
@@ -58,6 +59,7 @@ def test_every_goal_to_every_end_and_opened_again(tmp_path: Path) -> None:
     said = {name: str(answer).partition(", with")[0] for name, answer in answers.items()}
     assert said["short certified"] == "a and b: the best feasible arm is one of these"
     assert said["top certified"] == "a and b: the 2 best feasible arms"
+    assert said["every certified"] == "a, b and c: feasible, and no other arm is"
     assert said["any certified"] in ("a: feasible", "b: feasible", "c: feasible")
     for name, answer in answers.items():
         assert answer is not None

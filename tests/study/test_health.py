@@ -12,8 +12,8 @@ from tests.analysis.health_records import health_of, kinds
 import bestarm as ba
 from bestarm.paper.instances import instance
 from bestarm.storage.base import Entries
-from bestarm.study.files.report import study_report
 from bestarm.study.record.decider import Decider
+from bestarm.study.reports.report import study_report
 
 PROBLEM = ba.Problem(
     arms=["old", "new"],
@@ -56,7 +56,7 @@ def test_a_correction_is_taken_into_account() -> None:
     ids = study.add([("old", "yield", value) for value in (0.1, -0.3, 0.2, 50.0, 0.4)])
     assert [note.kind for note in study.health.notes] == ["outlier"]
     assert f"test {ids[3]} of old gave 50," in str(study.health)
-    study.correct(ids[3], 0.5)
+    study.correct(ids[3], 0.5, "misread")
     assert study.health.notes == ()
 
 

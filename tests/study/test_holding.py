@@ -31,7 +31,7 @@ def test_who_holds_a_test(tmp_path: Path) -> None:
     with pytest.raises(ba.AlreadyTold, match="was handed to"):
         mine.tell_many([(first[0], 1.0)])
     with pytest.raises(ba.AlreadyTold, match="was handed to"):
-        mine.abandon(first[0])
+        mine.abandon(first[0], "broke")
     yours.tell(first[0], 2.0)
     mine.release(first[1:3])
     assert yours.ask(4) == first[1:3]

@@ -25,10 +25,10 @@ from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql import bulk
 from bestarm.study.files.exchange import import_results, tell_results
-from bestarm.study.intake import csv_file as csv_reader
+from bestarm.study.intake import results_file
 from bestarm.study.intake.csv_file import CsvFile
 from bestarm.study.intake.new_results import NewResults
-from bestarm.study.intake.tables import Table, read_csv
+from bestarm.study.intake.tables import Table, read_file
 
 PROBLEM = ba.Problem(
     arms=["low", "hïgh"],
@@ -141,7 +141,7 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
     rows = [a + b for a, b in zip([["arm", "metric", "value"], *lines], more, strict=True)]
     text = "\n".join(map(delimiter.join, rows))
     found: list[NewResults | str] = []
-    for read in (read_csv, lambda plan, file: Table(plan, file).read()):
+    for read in (read_file, lambda plan, file: Table(plan, file).read()):
         try:
             found.append(read(READER.plan, CsvFile(text.encode(), "f")))
         except ba.InvalidInput as error:
@@ -157,7 +157,7 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
 def test_bad_lines_are_named_in_the_order_of_the_file(study: ba.Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is found wrong first: here, tests that do not exist after lines that are too short."""
     monkeypatch.setattr("bestarm.study.files.sheets._LOOKED_UP", 4)
-    monkeypatch.setattr(csv_reader, "MOST_LISTED", 5)
+    monkeypatch.setattr(results_file, "MOST_LISTED", 5)
     study.ask(2)
     lines = ["test,value", "9,1", "8", "x,1", "7,1", "6", "5", "4,1", "1,1"]
     with pytest.raises(ba.InvalidInput) as caught:

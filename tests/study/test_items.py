@@ -13,6 +13,7 @@ import pytest
 from tests.study.problems import exported
 
 import bestarm as ba
+from bestarm.analysis.status.waiting import HeldResults
 from bestarm.problem.items import ItemOrder
 from bestarm.study.files.exchange import import_results, tell_results, write_json
 
@@ -82,7 +83,7 @@ def test_a_function_that_takes_no_item_is_refused_before_anything_is_measured(tm
         raise AssertionError
 
     with pytest.raises(
-        ba.InvalidInput, match=r"function = measure: must take \(arm, metric, item\), because the problem"
+        ba.InvalidInput, match=r"function = measure: .*must take \(arm, metric, item\), because the problem"
     ):
         ba.identify(judges(), measure, storage=tmp_path / "s.db", failed_as=0)
     assert not (tmp_path / "s.db").exists()
@@ -276,3 +277,57 @@ def test_items_left_are_those_without_all_results_in_the_order_of_the_study() ->
     assert ba.Study.create(judges(repeats=True), storage=":memory:").items_left("terse") == []
     with pytest.raises(ba.InvalidInput, match="no such arm"):
         study.items_left("loud")
+
+
+def test_past_results_whose_turn_comes_later_are_said_not_to_count() -> None:
+    """They say nothing yet of which arm looks feasible."""
+    study = ba.Study.create(judges(NAMES), storage=":memory:", items_seed=3)
+    order = [ItemOrder(NAMES, False, 3).name(place) for place in range(len(NAMES))]
+    study.add([("terse", {"score": 1.0, "violation": 0.0}, order[k]) for k in (4, 5)])
+    now = study.status()
+    assert (now.headline, now.tests, now.counted) == ("running: no results count yet", 2, 0)
+    late = "2 results recorded but not counted yet, for "
+    what = f"score + violation of terse on {order[0]}"
+    assert now.held is not None
+    assert (now.held.results, now.held.test, now.held.words) == (
+        *(2, None),
+        f"{late}{what}, not asked for yet: items count in the study's order",
+    )
+    assert f"waiting    {now.held}\n" in str(now)
+    study.add([("terse", {"score": 1.0, "violation": 0.0}, order[0])])
+    now = study.status()
+    assert (now.headline, now.counted) == (
+        *("running: no arm looks feasible so far (not counting 2 results that wait)", 1),
+    )
+    number = next(test.id for test in study.ask(8) if (test.arm, test.metric, test.item) == ("terse", CALL, order[1]))
+    assert study.status().held == HeldResults.of(2, f"score + violation of terse on {order[1]}", number)
+    assert f"{late}test {number} (score + violation of terse on {order[1]}): items" in str(study.status())
+    for test, _ in study.pending():
+        study.tell(test, call(test.arm, test.metric, test.item))
+    while study.status().held is not None:
+        for test in study.ask(4):
+            study.tell(test, call(test.arm, test.metric, test.item))
+    assert study.status().counted == study.status().tests
+
+
+def test_what_is_given_up_holds_back_the_results_of_later_items() -> None:
+    study = ba.Study.create(judges(NAMES), storage=":memory:", items_seed=3)
+    tests = study.ask(8)
+    [first, *later] = [test for test in tests if (test.arm, test.metric) == (tests[0].arm, tests[0].metric)]
+    study.abandon(first, "the service is down")
+    study.tell_many([(test, call(test.arm, test.metric, test.item)) for test in tests if test != first])
+    held = study.status().held
+    assert held is not None
+    assert (held.results, held.test) == (len(later), None)
+    assert str(first.item) in held.words
+
+
+def test_a_study_that_is_done_holds_nothing_back() -> None:
+    problem = ba.Problem(["a", "b"], ba.maximize("gain", noise=ba.Gaussian(0.1)), items=9)
+    study = ba.Study.create(problem, storage=":memory:", items_seed=3)
+    order = study.items_left("a")
+    study.add([("a", "gain", 0.0, order[8])])
+    assert study.status().held is not None
+    while not study.done:
+        study.tell_many([(test, float(test.arm == "b")) for test in study.ask(2)])
+    assert study.status().held is None

@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.cli.live import Program, works
 from tests.lengths import examples
-from tests.program import bestarm as run
-from tests.study.problems import bench, exported, two_arms
+from tests.study.problems import asked, bench, exported, two_arms
 
 import bestarm as ba
 from bestarm.study.files.exchange import import_results, tell_results
@@ -95,15 +93,7 @@ def test_a_sheet_is_read_back_as_it_was_meant(
     kind: str, delimiter: str, comma: bool, bom: bool, end: str, tail: str, measured: list[float | None]
 ) -> None:
     study = ba.Study.create(plan_of(kind), storage=":memory:", holder="me")
-    tests = study.ask(8)
-    values: dict[tuple[int, str], float] = {}
-    expected: dict[int, tuple[float, ...]] = {}
-    for test, value in zip(tests, measured, strict=True):
-        if value is None:
-            continue
-        for k, metric in enumerate(test.metrics):
-            values[test.id, metric] = {"memory": 2.5, "crash": 1.0, "size": 0.5}.get(metric, value + k)
-        expected[test.id] = tuple(values[test.id, metric] for metric in test.metrics)
+    tests, values, expected = asked(study, measured)
     text = filled(blank(study, tests, delimiter), study, values, delimiter, comma)
     saved = ("\ufeff" if bom else "") + text.replace("\r\n", end) + tail.replace("\n", end)
     if not expected:
@@ -217,7 +207,7 @@ def test_a_changed_value_is_named_and_nothing_is_recorded() -> None:
     )
     assert str(caught.value) == expected
     assert outcomes(study) == {1: (1.5,)}
-    study.correct(1, 1.25)
+    study.correct(1, 1.25, "misread")
     recorded = tell_results(study, b"test,value\n1,1.25\n2,0\n", "f.csv")
     assert (recorded.results, recorded.known) == (1, 1)
 
@@ -228,29 +218,17 @@ def test_sheets_of_metrics_together_have_a_column_for_each() -> None:
     assert lines[0] == "test,arm,time,memory,crash,size,who,due,study"
     assert [line.partition("me,")[0] for line in lines[1:]] == ["1,a,,,,n/a,", "2,a,n/a,n/a,n/a,,"]
     assert all(line.endswith(" UTC,study") for line in lines[1:])
-    with pytest.raises(ba.InvalidInput, match="line 2: value of 'crash' = 'n/a': must be a number"):
+    with pytest.raises(ba.InvalidInput, match="line 2: value of 'crash' = 'n/a': must be yes or no, or 1 or 0"):
         tell_results(study, b"test,time,memory,crash,size\n1,4,50,n/a,n/a\n", "f.csv")
     with pytest.raises(ba.InvalidInput, match="line 2: crash: is missing; one test yields it together with"):
         tell_results(study, b"test,time,memory,crash,size\n1,4,50,,n/a\n", "f.csv")
-
-
-@pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "two.json").write_text(two_arms(name="two").to_json(), encoding="utf-8")
-
-    def program(*words: str, stdin: bytes = b"") -> Any:
-        return run(*words, stdin=stdin, BESTARM_DB="s.db", COLUMNS="200")
-
-    works(program, "new", "two.json")
-    return program
 
 
 def test_a_plate_from_asking_to_telling(lab: Program) -> None:
     said = works(lab, "ask", "two", "-n", "4", "-o", "plate 1.csv", "--semicolons", "--days", "2", "--worker", "Ann")
     assert said == (
         "4 tests of two written to plate 1.csv. Fill in value, then give it back:\n"
-        "bestarm tell two --csv 'plate 1.csv'\n"
+        "bestarm tell two --from 'plate 1.csv'\n"
     )
     header, *lines = Path("plate 1.csv").read_text(encoding="utf-8").splitlines()
     assert header == "test;arm;metric;value;who;due;study"

@@ -10,9 +10,8 @@ import dataclasses
 import io
 import random
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from tests.lengths import examples
 import bestarm as ba
 from bestarm.problem.items import count_of
 from bestarm.study.files.exchange import import_results, write_csv
+from bestarm.study.intake.values import Result, Value
 
 NOISES: dict[str, ba.Noise] = {
     "gaussian": ba.Gaussian(2.0),
@@ -28,16 +28,22 @@ NOISES: dict[str, ba.Noise] = {
     "bounded": ba.Bounded(0.0, 10.0),
     "bernoulli": ba.Bernoulli(),
     "exact": ba.Exact(),
+    "duel": ba.Duel(),
 }
+RATES = ("bernoulli", "duel")
+
+
+Part = TypeVar("Part", ba.Objective, ba.Constraint)
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> ba.Plan:
-    """Two or three arms, up to three constraints, some metrics measured together or limited twice, perhaps on items."""
+    """Two or three arms, up to three constraints, some metrics measured together or limited twice, perhaps on items,
+    which judges may score first."""
     kinds = draw(st.lists(st.sampled_from([*NOISES]), min_size=1, max_size=3))
     objective = ba.maximize("metric 0", noise=NOISES[kinds[0]], tolerance=draw(st.sampled_from([0.0, 0.2])))
     constraints = [
-        ba.at_most(f"metric {k}", 0.6 if kind == "bernoulli" else 6.0, noise=NOISES[kind])
+        ba.at_most(f"metric {k}", 0.6 if kind in RATES else 6.0, noise=NOISES[kind])
         for k, kind in enumerate(kinds[1:], start=1)
     ]
     if kinds[0] in ("gaussian", "symmetric", "bounded") and draw(st.booleans()):
@@ -46,6 +52,8 @@ def plans(draw: st.DrawFn) -> ba.Plan:
         constraints.append(ba.at_most("metric 0", 9.5, noise=noise))
     # Some limits are relative to the first arm, and there may be one of a ratio.
     places = [k for k, part in enumerate(constraints) if not isinstance(part.noise, ba.Quantile)]
+    # What is fought against in duels is no arm.
+    places = [] if "duel" in kinds else places
     relative = draw(st.lists(st.sampled_from(places), unique=True, max_size=2)) if places else []
     for k in relative:
         factor = draw(st.sampled_from([0.9, 1.2]))
@@ -58,14 +66,21 @@ def plans(draw: st.DrawFn) -> ba.Plan:
     if "over" in together or "under" in together:
         together = list(dict.fromkeys([*together, "over", "under"]))
     items = draw(st.sampled_from([None, None, 7, ["first", "second", "third", "fourth"]]))
+    repeats = items is not None and draw(st.booleans())
+    measurements = [ba.measurement(*together, cost=1.5)] if len(together) > 1 else []
+    if items is not None and not repeats and draw(st.booleans()):
+        objective, constraints = with_judge(objective), [with_judge(part) for part in constraints]
+        judges = [judge for judge in dict.fromkeys([objective.judge, *(part.judge for part in constraints)]) if judge]
+        if len(judges) > 1 and draw(st.booleans()):
+            measurements.append(ba.measurement(*judges[:2], cost=0.25))
     return ba.Plan(
         arms=[f"arm {k}" for k in range(draw(st.integers(2, 3)))],
         objective=objective,
         constraints=constraints,
-        measurements=[ba.measurement(*together, cost=1.5)] if len(together) > 1 else [],
+        measurements=measurements,
         items=items,
-        repeats=items is not None and draw(st.booleans()),
-        baseline="arm 0" if relative else None,
+        repeats=repeats,
+        baseline="arm 0" if relative else "plain" if "duel" in kinds else None,
         policy="certify"
         if items is not None or relative
         else draw(st.sampled_from(["certify", "feasible-lucb", "racing"])),
@@ -75,16 +90,28 @@ def plans(draw: st.DrawFn) -> ba.Plan:
     )
 
 
-def measured(plan: ba.Plan, test: ba.Test, luck: random.Random) -> float | Mapping[str, float]:
+def with_judge(part: Part) -> Part:
+    """Whose metric has a judge, if it may have one."""
+    takes = part.noise.takes_judge and len(part.measures) == 1
+    return dataclasses.replace(part, judge=f"judge of {part.metric}") if takes else part
+
+
+def measured(plan: ba.Plan, test: ba.Test, luck: random.Random) -> Result:
     """What a test gives."""
     arm = plan.arm_names.index(test.arm)
     ease = random.Random(test.item).gauss(0.0, 1.0) if test.item else 0.0
-    values: dict[str, float] = {}
+    values: dict[str, Value] = {}
     for metric in test.metrics:
         noise = next((part.noise for part in plan.parts if part.measures == (metric,)), None)
         mean = 4.0 + arm + ease
         if isinstance(noise, ba.Bernoulli):
             values[metric] = float(luck.random() < 0.3 + 0.2 * arm)
+        elif metric in plan.judged:
+            # It depends on the arm and the item alone, as it should.
+            low, high = plan.parts[plan.judged[metric][0]].noise.range
+            values[metric] = low + (high - low) * random.Random(f"{test.arm} {test.item}").random()
+        elif isinstance(noise, ba.Duel):
+            values[metric] = 0.75 if luck.random() < 0.1 else luck.choice(["tie", "loss", *(["win"] * (1 + arm))])
         elif isinstance(noise, ba.Exact):
             values[metric] = 4.0 + arm
         else:

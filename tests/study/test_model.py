@@ -248,7 +248,7 @@ class StudyMachine(RuleBasedStateMachine):
         number, entry = self._entry(pick)
         if not entry.is_settled:
             with pytest.raises(ba.InvalidInput, match="nothing to correct"):
-                self.studies[holder].correct(number, value)
+                self.studies[holder].correct(number, value, "typing")
             return
         self.studies[holder].correct(number, value, "typing")
         if entry.outcomes[-1] != value:

@@ -10,8 +10,8 @@ import pytest
 import bestarm as ba
 from bestarm.analysis.status.words import assumptions, question
 from bestarm.study.files.exchange import import_results, write_csv
-from bestarm.study.files.report import study_report
 from bestarm.study.intake.values import RefusedValue
+from bestarm.study.reports.report import study_report
 
 LIMIT = ba.at_most("errors", 0.02, per="requests", noise=ba.Bounded(-20, 20))
 RATIO = "errors + requests"
@@ -46,7 +46,7 @@ def test_a_test_is_told_both_values_and_the_ratio_of_their_means_is_shown(tmp_pa
         assert row.low < 0.02 < row.high
         assert (one.state[1].metrics[1].tests, one.state[1].metrics[1].threshold) == (0, 0.02)
     assert "errors − 0.02 × requests: each measurement lies between -20 and 20." in assumptions(study.plan)
-    assert "errors per requests below 0.02" in question(study.plan)
+    assert "errors per requests at most 0.02" in question(study.plan)
 
 
 REFUSED = [
@@ -113,8 +113,8 @@ def test_the_limit_that_the_baseline_sets_is_shown() -> None:
         assert (new.high < 15.0) == (new.verdict == "holds")
     assert study.answer is not None
     assert study.answer.arm == "new"
-    assert "latency &lt; 1.5 × the baseline" in study_report(study)
-    assert question(study.plan).endswith("latency below 1.5 × the baseline, where the baseline is old?")
+    assert "latency ≤ 1.5 × the baseline" in study_report(study)
+    assert question(study.plan).endswith("latency at most 1.5 × the baseline, where the baseline is old?")
 
 
 def test_the_reason_names_the_baseline() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import bestarm as ba
 from bestarm.problem import NEWEST_RULES
-from bestarm.study.files.report import record_digest
+from bestarm.study.reports.report import record_digest
 
 PLAN = ba.Plan(arms=["a", "b"], objective=ba.maximize("yield", noise=ba.Gaussian(1.0)), name="trial", delta=0.1)
 

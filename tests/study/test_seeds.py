@@ -24,8 +24,8 @@ from bestarm.storage.sql import schema
 from bestarm.storage.sql.storage import SQLStorage
 from bestarm.study.files.backup import restore_backup, write_backup
 from bestarm.study.files.exchange import import_results, write_json
-from bestarm.study.files.report import record_digest, study_report
 from bestarm.study.record import seeds
+from bestarm.study.reports.report import record_digest, study_report
 
 
 def plan(items: int | None = ITEMS, **more: Any) -> ba.Plan:
@@ -133,7 +133,7 @@ def test_seeds_stay_with_the_study_and_not_with_the_plan(tmp_path: Path, monkeyp
     storage = open_storage(tmp_path / "s.db", create=True)
     study = ba.Study.create(plan(budget=ba.Budget(tests=50)), storage=storage, name="one")
     study.tell(study.ask(1)[0], 1.0)
-    study.correct(1, 0.0)
+    study.correct(1, 0.0, "misread")
     study.extend(100)
     met = first_items(study)
     opened = ba.Study.open("one", storage=storage)
@@ -155,6 +155,8 @@ def at_version_4(path: Path) -> None:
     """Make the database as the program wrote it before it kept the seed of items."""
     with closing(SQLStorage(str(path))) as storage, storage._database.transaction() as connection:
         connection.exec_driver_sql("ALTER TABLE bestarm_studies DROP COLUMN items_seed")
+        for table in (schema.sessions, schema.acts):
+            table.drop(connection)
         connection.execute(sa.update(schema.schema).values(version=4))
 
 
@@ -190,6 +192,7 @@ class OneSeed(SQLStorage):
     """A storage that was written when studies had one seed."""
 
     keeps_items_seed = False
+    notes_authors = False
 
     def create_study(  # type: ignore[override]
         self, name: str, plan: str, seed: int, *, by_arrival: bool = False, request: str = ""

@@ -133,6 +133,14 @@ def test_headers_that_cannot_be(study: ba.Study, header: str, complaint: str) ->
     assert str(caught.value).startswith(f"f.csv: line 1: {complaint}")
 
 
+def test_a_column_that_is_not_known_is_set_against_those_of_metrics(study: ba.Study) -> None:
+    """They may stand there, unless each line has a metric and a value."""
+    with pytest.raises(ba.InvalidInput, match=r"place, time, size, memory, crash; to leave it out, ignore it by name$"):
+        import_results(study, b"arm,time,memory,crash,speed\na,1,2,0,3\n", "f.csv")
+    with pytest.raises(ba.InvalidInput, match=r"study, place; to leave it out"):
+        import_results(study, b"arm,metric,value,speed\na,size,2,3\n", "f.csv")
+
+
 def test_results_of_tests_that_were_asked_for(study: ba.Study) -> None:
     tests = study.ask(6)
     assert [test.metric for test in tests] == [RUN, "size"] * 3

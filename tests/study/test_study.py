@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -164,7 +165,7 @@ def test_a_correction_reaches_readers_that_had_the_old_value(tmp_path: Path) -> 
     for test in study.ask(4):
         study.tell(test, 1.0)
     assert reader.state[0].metrics[0].mean == 1.0
-    study.correct(1, 3.0)
+    study.correct(1, 3.0, "misread")
     assert reader.state[0].metrics[0].mean == 3.0
 
 
@@ -346,14 +347,20 @@ def test_what_is_not_there() -> None:
         study.add([("c", "gain", 1.0)])
     with pytest.raises(ba.InvalidInput, match=r"metric = 'pain': no such metric; there are 'gain', 'harm'"):
         study.add([("a", "pain", 1.0)])
-    for act in (study.fail, study.abandon, lambda test: study.tell(test, 1.0), lambda test: study.correct(test, 1.0)):
+    acts: tuple[Callable[[int], None], ...] = (
+        lambda test: study.fail(test, "broke"),
+        lambda test: study.abandon(test, "broke"),
+        lambda test: study.tell(test, 1.0),
+        lambda test: study.correct(test, 1.0, "misread"),
+    )
+    for act in acts:
         with pytest.raises(ba.InvalidInput, match=r"test = 7: no such test in study 'study'"):
             act(7)
     with pytest.raises(ba.InvalidInput, match=r"test = -1: must be a test, or the number of one"):
         study.tell(-1, 1.0)
     study.ask(1)
     with pytest.raises(ba.InvalidInput, match=r"test = 1: has no result yet"):
-        study.correct(1, 2.0)
+        study.correct(1, 2.0, "misread")
     with pytest.raises(ba.InvalidInput, match=r"test = 1: is 'gain' of 'a' in study 'study', not 'harm' of 'b'"):
         study.tell(ba.Test(1, "b", "harm"), 1.0)
     for n in (0, -1, 1.5, True, 10**7):

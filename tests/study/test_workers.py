@@ -204,7 +204,7 @@ def test_what_a_failure_counts(tmp_path: Path) -> None:
     assert [event.kind for event in study.log() if event.kind in ("failed", "set aside")] == ["set aside"]
     for options, words in (
         ({"failed_as": {"pain": 1}}, "failed_as: no metric 'pain'; there are 'gain', 'harm'"),
-        ({"failed_as": 0.5}, "failed_as: value of 'harm' = 0.5: must be 0 or 1; values can be given for each metric"),
+        ({"failed_as": 0.5}, "failed_as: value of 'harm' = 0.5: must be 0 or 1, or k/n.*; values can be given"),
         ({"timeout_as": {"harm": 2}}, "timeout_as: value of 'harm' = 2: must be 0 or 1"),
         ({"failed_as": "1"}, "failed_as: value of 'gain' = '1': must be a number"),
         ({"retries": -1}, "retries = -1: must be a whole number, 0 or more"),
@@ -292,8 +292,8 @@ def test_a_value_that_cannot_be_is_never_measured_again() -> None:
     with pytest.raises(ba.MeasurementFailed, match=r"gave an impossible value: value of 'harm' = 0.5: must be 0"):
         ba.identify(plan(), wrong, retries=5, failed_as={"harm": 1})
     assert calls.count("harm") == 1
-    with pytest.raises(ba.MeasurementFailed, match=r"value of 'gain' = None: must be a number"):
-        ba.identify(plan(), lambda arm, metric: None)  # type: ignore[arg-type]
+    with pytest.raises(ba.MeasurementFailed, match=r"value of 'gain' = nan: must be a finite number"):
+        ba.identify(plan(), lambda arm, metric: math.nan)
     with pytest.raises(ba.MeasurementFailed, match="the noise that the study states for 'harm' is wrong, or what"):
         ba.identify(plan(), lambda arm, metric: 7.0)
 
@@ -313,7 +313,9 @@ def test_waiting_for_somebody_who_forgot_is_said(
         assert ba.identify(plan(), exact, storage=tmp_path / "s.db", watch=free).arm == "high"
     said = [record.getMessage() for record in caplog.records]
     assert said[0].startswith("No result counts before that of test 1 (gain of low), which ann has held for ")
-    assert said[0].endswith(f"if its result will not come: bestarm release study 1 --db {tmp_path / 's.db'}")
+    where = f"--db {tmp_path / 's.db'}"
+    assert f"if its result will not come: bestarm abandon study 1 --reason WHY {where} (later results" in said[0]
+    assert said[0].endswith(f"bestarm release study 1 {where} (it is made again, and they wait for it)")
     assert len(said) == len(set(said)), "each is said once"
 
 
@@ -351,6 +353,26 @@ def test_interrupted_work_is_given_back(tmp_path: Path) -> None:
     # At once, and not when the lease is over.
     again = ba.Study.open("study", storage=tmp_path / "s.db").ask(6)
     assert [test.id for test in again] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
+def test_a_function_that_ends_the_program_gives_its_test_back(end: type[BaseException], count: int) -> None:
+    """Otherwise later results would wait for it, and more tests would be made than are needed."""
+    calls = itertools.count(1)
+
+    def measure(arm: str, metric: str) -> float:
+        if next(calls) == 7:
+            raise end
+        return 1.0 if metric == "gain" else 0.0
+
+    study = ba.Study.create(plan(), storage=":memory:")
+    with pytest.raises(end):
+        ba.identify(plan(), measure, storage=study.storage, workers=count)
+    assert study.pending()
+    assert all(held.expires == 0.0 for _, held in study.pending())
+    [first, *_] = study.ask(1)
+    assert first.id == 7
 
 
 def test_a_database_out_of_reach_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

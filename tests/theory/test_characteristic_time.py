@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -53,7 +54,7 @@ def demands(problem: ba.Problem, w: Floats) -> Floats:
 
 def solver_weights(problem: ba.Problem, start: Floats) -> Floats:
     """The cheapest weights by a general solver, over all of them at once."""
-    shape, cost = start.shape, np.tile(problem.costs, start.shape[0])
+    shape, cost = start.shape, problem.arm_costs.ravel()
     scale = float(cost @ start.ravel())
     unit = np.maximum(start.ravel(), 1e-9 * start.max())
     rules = {
@@ -88,7 +89,11 @@ def random_problem(rng: np.random.Generator, kind: str, constraints: int, feasib
         means = np.hstack([means, tau + sides * rng.uniform(0.08, 0.3, (arms, 1))])
     costs = rng.uniform(0.3, 3.0, constraints + 1)
     at_least, minimizing = bool(rng.integers(2)), bool(rng.integers(2))
-    return problem_of(means, thresholds.tolist(), noises, costs.tolist(), minimizing=minimizing, at_least=at_least)
+    problem = problem_of(means, thresholds.tolist(), noises, costs.tolist(), minimizing=minimizing, at_least=at_least)
+    # Arms may differ fiftyfold in what their tests cost, for one metric or for all.
+    times = [factor if rng.random() < 0.7 else {"metric 0": factor} for factor in 50.0 ** rng.random(arms)]
+    priced = [dataclasses.replace(arm, cost=cost) for arm, cost in zip(problem.arms, times, strict=True)]
+    return dataclasses.replace(problem, arms=tuple(priced)) if rng.random() < 0.5 else problem
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(1, 6))])
@@ -100,7 +105,7 @@ def test_t_star_is_the_minimum_a_general_solver_finds(kind: str, constraints: in
     result = oracle(problem)
     assert result.allocation.sum() == pytest.approx(1.0)
     assert result.weights.min() >= 0.0
-    assert result.characteristic_time == pytest.approx(float((result.weights * problem.costs).sum()), rel=1e-12)
+    assert result.characteristic_time == pytest.approx(float((result.weights * problem.arm_costs).sum()), rel=1e-12)
     # Enough information, and nowhere too much where it costs.
     assert demands(problem, result.weights) == pytest.approx(np.ones(len(demands(problem, result.weights))), abs=1e-8)
     # From all streams equally and from near the answer: neither finds anything cheaper, and one comes as close.
@@ -108,7 +113,7 @@ def test_t_star_is_the_minimum_a_general_solver_finds(kind: str, constraints: in
     even *= 1.0 / demands(problem, even).min() if demands(problem, even).min() > 0 else 100.0
     noise = rng.uniform(0.8, 1.3, even.shape)
     found = [solver_weights(problem, even), solver_weights(problem, (result.weights + 0.02 * even) * noise)]
-    costs = [float((weights * problem.costs).sum()) for weights in found]
+    costs = [float((weights * problem.arm_costs).sum()) for weights in found]
     assert min(costs) >= result.characteristic_time * (1 - 1e-5)
     assert min(costs) == pytest.approx(result.characteristic_time, rel=1e-4)
     # The cost is flat at its minimum, so the solver's weights are less sure than their cost.

@@ -72,12 +72,16 @@ class FlakyProxy:
             return fate
 
     def _serve(self, client: socket.socket) -> None:
-        server = socket.create_connection(("127.0.0.1", self._target), timeout=PATIENCE)
-        client.settimeout(PATIENCE)
-        for end in (client, server):
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A client that is gone, or a service that ends, is no business of the proxy.
-        with contextlib.suppress(OSError), client, server:
+        # The proxy ignores a client that is gone and a service that has ended. The connection that wakes the listener
+        # at the end may find no service.
+        with (
+            contextlib.suppress(OSError),
+            client,
+            socket.create_connection(("127.0.0.1", self._target), timeout=PATIENCE) as server,
+        ):
+            client.settimeout(PATIENCE)
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while client.recv(1, socket.MSG_PEEK):
                 fate = self._fate()
                 if fate == "before the request":

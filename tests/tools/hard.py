@@ -120,4 +120,10 @@ def hard_goals() -> list[Plan]:
         asked("any feasible", 1, "any feasible: one", [[0.5, 0.01], [0.2, -0.1], [0.1, 0.02]]),
         asked("any feasible", 1, "any feasible: none", barely),
         asked("any feasible", 1, "any feasible: slack", slack[:1] + slack[2:3], slack=0.2),
+        asked(
+            "every feasible", 1, "every feasible: on both sides", [[0.0, 0.01], [0.0, -0.01], [0.0, 0.02], [0.0, -0.02]]
+        ),
+        asked("every feasible", 1, "every feasible: none, two constraints", barely),
+        asked("every feasible", 1, "every feasible: all, two constraints", [[0.0, -0.01, -0.01]] * 4),
+        asked("every feasible", 1, "every feasible: slack", [*slack, [0.0, 0.0], [0.0, -0.01]], slack=0.2),
     ]

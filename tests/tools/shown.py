@@ -178,7 +178,7 @@ def all_shown(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues) -> 
         "differences": [differences_of(plan, policy, arm, stop) for arm in arms],
         "certificates": policy.open_certificates(leader, found),
         "none feasible": policy.open_certificates(None, found),
-        "open": open_questions_of(plan, policy, found, leader),
+        "open": open_questions_of(plan, policy, found, leader)[0],
         "standings": standings(plan, policy, found, raw),
     }
     return {name: repr(_listed(value)) for name, value in everything.items()}
@@ -213,7 +213,9 @@ def moments_of(plan: Plan, engines: tuple[Engine, ...] = ENGINES, seed: int = 0)
         ends = np.zeros(len(rows), np.int8)
         ends[-1] = 1
         told = np.array(rows)
-        raw.extend(told[:, 0], told[:, 1], np.array([world.value(*row) for row in _placed(policy, rows)]))
+        placed = [*_placed(policy, rows)]
+        places = np.array([place for _, _, place in placed])
+        raw.extend(told[:, 0], told[:, 1], np.array([world.value(*row) for row in placed]), places)
         decision = policy.advance(told, np.array(values), ends)
         is_last = isinstance(decision, Stop) or round_ == ROUNDS
         if round_ in MOMENTS or is_last:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 import re
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import bestarm as ba
-from bestarm.storage.base import Entries, Storage
-from bestarm.study.record.decider import Decider
+from bestarm.storage.base import Storage
 from tests.lengths import lengths
 from tests.tools.patience import PATIENCE
 from tests.torture import crashes, damage, files, kills
@@ -149,19 +149,33 @@ def test_damaged_files_are_read_right_or_refused(times: int, tmp_path: Path) -> 
     assert came["read right"] > 0
 
 
-def entries(arm: int, metric: int) -> Entries:
-    test, arms, metrics = (np.array([number]) for number in (7, arm, metric))
-    return Entries(test, arms, metrics, np.array([1.0]), np.array([1], np.int8), np.array([0.0]), np.array([0]))
+STATES = {"entered": "1", "waiting": "(SELECT max(test) FROM bestarm_tests)", "pending": "2"}
+"""Tests of a study: one whose result has entered, one whose result waits for another, and that other."""
 
 
-@pytest.mark.parametrize(("arm", "metric"), [(3, 0), (-1, 0), (0, 2), (0, -1), (2**40, 0)])
-def test_a_record_of_arms_that_are_not_there_is_refused(arm: int, metric: int) -> None:
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(
+    ("column", "number"),
+    [("arm", 3), ("arm", -1), ("arm", 2**31 - 1), ("metric", 2), ("metric", -1), ("item", 40), ("item", -1)],
+)
+def test_a_record_of_what_is_not_there_is_refused(tmp_path: Path, state: str, column: str, number: int) -> None:
     """Compiled code would write wherever such a number points to."""
-    decider = Decider(plan("damaged", "certify", "issue"), 0)
-    with pytest.raises(ba.InvalidInput, match=r"its record is damaged \(test 7 is of (arm|metric) number") as refused:
-        decider.enter(entries(arm, metric))
+    problem = dataclasses.replace(plan("damaged", "certify", "issue"), items=40)
+    path = tmp_path / "studies.db"
+    study = ba.Study.create(problem, storage=path, seed=0)
+    first, second, third = study.ask(3)
+    study.tell(first, 1.0)
+    study.tell(third, 1.0)
+    study.storage.close()
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        assert file.execute(f"UPDATE bestarm_tests SET {column} = {number} WHERE test = {STATES[state]}").rowcount == 1
+    study = ba.Study.open("damaged", storage=path)
+    for look in (study.status, study.pending, study.awaited, lambda: study.ask(1), lambda: study.tell(second, 1.0)):
+        with contextlib.suppress(ba.InvalidInput):
+            look()
+    with pytest.raises(ba.InvalidInput, match=r"is damaged \(") as refused:
+        study.status()
     assert "\n" not in str(refused.value)
-    decider.enter(entries(2, 1))
 
 
 # --------------------------------------------------------------------------------------------------- the page

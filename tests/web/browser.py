@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -15,7 +17,7 @@ import bestarm as ba
 from bestarm.web.server import running
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page, Request, ViewportSize
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, ViewportSize
 
 Scheme = Literal["light", "dark"]
 
@@ -55,6 +57,15 @@ class Server:
         return next(int(study["id"]) for study in self.get("/api/studies") if study["name"] == name)
 
 
+_NAMED = """
+try {
+  if (localStorage.getItem("bestarm.holder") === null) localStorage.setItem("bestarm.holder", "dashboard");
+} catch {
+  // Blank pages have no storage.
+}
+"""
+
+
 class Visitor:
     """A visitor with a browser. Every error, and every request that leaves the host, is noted."""
 
@@ -62,6 +73,8 @@ class Visitor:
         self.url = url
         self.context: BrowserContext = browser.new_context(accept_downloads=True)
         self.context.set_default_timeout(1000 * PATIENCE)
+        # Where no name is known, the page asks for one before anything is recorded.
+        self.context.add_init_script(_NAMED)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.requests: list[str] = []
@@ -135,6 +148,12 @@ def caches() -> ba.Problem:
     )
 
 
+def plates_of(size: int, **more: Any) -> ba.Problem:
+    """Four formulations, measured in plates."""
+    goal, arms = ba.maximize("yield", noise=ba.Symmetric()), [f"F{k}" for k in range(1, 5)]
+    return ba.Problem(arms, goal, blocks=ba.Blocks("plate", size=size), arm_word="formulation", **more)
+
+
 def new_study(server: Server, name: str, problem: ba.Problem | None = None, **options: Any) -> tuple[ba.Study, str]:
     study = ba.Study.create(problem or doses(), name=name, storage=server.database, holder="bench", **options)
     return study, f"/studies/{server.key(name)}"
@@ -153,15 +172,48 @@ def no_sideways_scrolling(page: Page) -> None:
     assert width <= room
 
 
+def begin_form(page: Page, name: str, options: Iterable[str], metric: str, noise: str, word: str = "") -> Locator:
+    """Fill in the form for a new study as far as every study needs it. Returns the group of its objective."""
+    unfold(page)
+    page.get_by_label("Name of the study").fill(name)
+    if word:
+        page.get_by_label("What you call an option").fill(word)
+    page.get_by_label(re.compile("one on a line")).first.fill("\n".join(options))
+    objective = page.get_by_role("group", name="What to make best")
+    objective.get_by_label("Metric").fill(metric)
+    objective.get_by_label("One result is").select_option(noise)
+    return objective
+
+
+def create(page: Page) -> None:
+    """Create the study of the form, and wait for its page."""
+    page.get_by_role("button", name="Create the study").click()
+    page.wait_for_url(re.compile(r"/studies/\d+$"))
+
+
+def unfold(page: Page) -> None:
+    """Open what the form folds away."""
+    page.get_by_role("button", name="Create the study").wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+
+
+def add_constraint(page: Page) -> Locator:
+    """The fields of one more constraint."""
+    page.get_by_role("button", name="Add a constraint").click()
+    unfold(page)
+    return page.get_by_role("group", name=re.compile(r"^Constraint \d+")).last
+
+
 def fill_in(page: Page, name: str) -> None:
     """The form for the doses."""
     page.get_by_label("Name of the study").fill(name)
-    page.get_by_label("Arms, one on a line").fill("\n".join(MEANS))
+    unfold(page)
+    page.get_by_label("Options, one on a line").fill("\n".join(MEANS))
     objective = page.get_by_role("group", name="What to make best")
     objective.get_by_label("Metric").fill("efficacy")
     objective.get_by_label("One result is").select_option("gaussian")
     objective.get_by_label("Standard deviation").fill("0.05")
-    constraint = page.get_by_role("group", name="Constraint 1")
+    constraint = add_constraint(page)
     constraint.get_by_label("Metric").fill("adverse event")
     constraint.get_by_label("Mean must be").fill("0.5")
     constraint.get_by_label("One result is").select_option("gaussian")

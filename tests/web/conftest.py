@@ -21,6 +21,9 @@ from bestarm.web.server import running
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ViewportSize
 
+# It is run with a package that a test makes.
+collect_ignore = ["generated_client.py"]
+
 # Every client, and every request without one, reads all certificates that this machine trusts. Nothing here needs them.
 mock.patch("httpx._transports.default.create_ssl_context", functools.cache(httpx.create_ssl_context)).start()
 

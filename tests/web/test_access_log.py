@@ -80,7 +80,7 @@ def read_metrics(client: httpx.Client) -> dict[tuple[str, ...], float]:
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain")
     return {
-        (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
+        (sample.name, *(sample.labels[name] for name in sorted(sample.labels) if name != "process")): sample.value
         for family in text_string_to_metric_families(answer.text)
         for sample in family.samples
     }

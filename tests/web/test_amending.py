@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 from tests.web.service import new_study, refused
 
 import bestarm as ba
@@ -20,7 +21,7 @@ def test_a_plan_changes_over_http(service: httpx.Client) -> None:
         return answer.json()
 
     for _ in range(2):  # once, under one key
-        assert act("extend", "the first", tests=6) == {"tests": 10.0, "cost": None}
+        assert act("extend", "the first", tests=6) == {"tests": 10.0, "cost": None, "blocks": None, "hours": None}
     act("arms/add", arms=["c"], holder="ann")
     # A server that has the study in memory goes by the new plan at once.
     assert {test["arm"] for test in act("ask", n=6)["tests"]} == {"a", "b", "c"}
@@ -54,3 +55,31 @@ def test_a_client_goes_by_the_present_plan(service: httpx.Client) -> None:
     assert one.plan == other.plan
     assert [event.detail for event in one.log() if event.kind == "amended"][1] == "arm added: c"
     client.close()
+
+
+def test_the_reserve_changes_before_the_first_test(service: httpx.Client) -> None:
+    path = new_study(service, "reserved")
+    client = Client(str(service.base_url))
+    study = client.open("reserved")
+    study.set_reserve(0.1)
+    assert study.plan.reserve == 0.1
+    refused(service.post(f"{path}/reserve", json={"share": 1.5}), 422, "", "share")
+    study.add_arms(["later"])
+    refused(service.post(f"{path}/reserve", json={"share": 0}), 422, "needs a reserve")
+    study.ask(1)
+    with pytest.raises(ba.InvalidInput, match="can only be changed before the first test"):
+        study.set_reserve(0.2)
+    said = [event.detail for event in study.log() if event.kind == "amended"]
+    assert said == ["reserve: 0.1 instead of 0", "arm added: later"]
+    client.close()
+
+
+def test_an_arm_joins_a_study_on_items(service: httpx.Client) -> None:
+    study = new_study(service, "on items", reserve=0.2, items=20, constraints=[])
+    tests = service.post(f"{study}/ask", json={"n": 6}).json()["tests"]
+    added = service.post(f"{study}/arms/add", json={"arms": ["c"]})
+    assert added.is_success, added.text
+    arm = service.get(study).json()["plan"]["arms"][-1]
+    assert (arm["name"], arm["added"], arm["since"]) == ("c", 1, len({test["item"] for test in tests}))
+    [amended] = [row["detail"] for row in service.get(f"{study}/log").json() if row["kind"] == "amended"]
+    assert amended == "arm added: c, when 3 places of the items had been met"

@@ -14,6 +14,7 @@ from tests.tools.patience import PATIENCE
 from bestarm.noises import noise_choices
 from bestarm.noises.registry import all_noises
 from bestarm.policies import all_policies
+from bestarm.validation import LEAST, MOST
 from bestarm.web import choices
 from bestarm.web.app import create_app
 from bestarm.web.description import describe
@@ -52,6 +53,8 @@ def test_every_choice_makes_a_study(tmp_path: Path) -> None:
             constraint = {"metric": "y", "at_most": 0.5, "noise": noise}
             if name == "noise quantile":
                 objective["noise"] = "symmetric"
+            if name == "noise duel":
+                plan["baseline"] = "what they are compared with"
             whole = {"arms": ["a", "b"], "objective": objective, "constraints": [constraint], **plan}
             body = {"plan": whole, "name": name}
             answer = client.post("/api/studies", json=body)
@@ -79,14 +82,9 @@ def test_the_description_lists_the_noises_that_there_are(monkeypatch: pytest.Mon
     known = all_noises()
     monkeypatch.setattr("bestarm.noises.all_noises", lambda: {**known, "bernstein": Bernstein})
     noise = describe(create_app(":memory:"))["components"]["schemas"]["PlanNoise"]
-    numbers = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
-    another = {
-        "type": "object",
-        "properties": {"bernstein": numbers},
-        "required": ["bernstein"],
-        "additionalProperties": False,
-    }
-    assert another in noise["anyOf"]
-    assert {"type": "string", "enum": ["bernoulli"]} in noise["anyOf"]
-    sigma = {"type": "number", "exclusiveMinimum": 0}
-    assert any(one.get("properties") == {"gaussian": sigma} for one in noise["anyOf"])
+    forms = [one.get("properties") or one["enum"] for one in noise["oneOf"]]
+    assert forms[0] == ["symmetric", "bernoulli", "duel", "exact"]
+    number = {"type": "number", "minimum": -MOST, "maximum": MOST}
+    numbers = {"type": "array", "items": number, "minItems": 2, "maxItems": 2}
+    assert {"bernstein": numbers} in forms
+    assert {"gaussian": {"type": "number", "minimum": LEAST, "maximum": MOST}} in forms

@@ -48,15 +48,15 @@ def test_create_a_study_enter_results_and_watch_it_become_certified(
 
     page.get_by_label("How many").fill("2")
     page.get_by_role("button", name="Ask for tests").click()
-    boxes = page.locator(".flight input")
+    boxes = page.locator(".flight input.value")
     boxes.nth(1).wait_for()
     for k, label in enumerate(page.locator(".flight label").all_inner_texts()):
-        asked = re.search(r"(efficacy|adverse event) of (\d+ mg)$", label)
-        assert asked
-        boxes.nth(k).fill(str(MEANS[asked[2]][asked[1] == "adverse event"]))
+        asked = re.search(r"(\d+ mg) (efficacy|adverse event)$", label)
+        assert asked, label
+        boxes.nth(k).fill(str(MEANS[asked[1]][asked[2] == "adverse event"]))
     page.get_by_role("button", name="Save results").click()
     page.get_by_text("No test is out.").wait_for()
-    page.get_by_label("Arm", exact=True).select_option("150 mg")
+    page.get_by_label("Option", exact=True).select_option("150 mg")
     page.get_by_label("Metric", exact=True).select_option("adverse event")
     page.get_by_label("Result", exact=True).fill("0.3")
     page.get_by_role("button", name="Add result").click()
@@ -112,7 +112,7 @@ def test_keyboard_only(visit: Visit, server: Server) -> None:
     page.get_by_role("heading", name="New study").wait_for()
     tab_to("Name of the study")
     keys.type("by keyboard")
-    tab_to("Arms, one on a line")
+    tab_to("Options, one on a line")
     keys.type("25 mg\n150 mg")
     tab_to("Metric")
     keys.type("efficacy")
@@ -122,8 +122,6 @@ def test_keyboard_only(visit: Visit, server: Server) -> None:
     keys.type("0")
     tab_to("Largest value")
     keys.type("1")
-    tab_to("Remove")
-    keys.press("Enter")
     tab_to("Create the study")
     keys.press("Enter")
     page.wait_for_url(re.compile(r"/studies/\d+$"))
@@ -134,7 +132,7 @@ def test_keyboard_only(visit: Visit, server: Server) -> None:
     keys.press("Enter")
     page.locator("button#ask:focus").wait_for()
     keys.press("Enter")
-    page.locator(".flight input:focus").wait_for()
+    page.locator(".flight input.value:focus").wait_for()
     keys.type("0.2")
     keys.press("Enter")
     page.get_by_text("1 result saved").first.wait_for()
@@ -177,11 +175,11 @@ def test_the_awaited_test_is_named_and_can_be_freed(visit: Visit, server: Server
     assert "bestarm release forgotten 1" in said
     visitor.check()
     note.get_by_role("button", name="Free test 1").click()
-    page.locator(".flight li", has_text="free: last held by").wait_for()
+    page.locator(".flight .cell", has_text="free: last held by").wait_for()
     # A failed attempt, before it is known what it counts as.
     page.get_by_label("Your name").fill("bench")
     study.set_aside(2, "exit status 3")
-    page.locator(".flight li", has_text="failed").first.wait_for()
+    page.locator(".flight .cell", has_text="failed").first.wait_for()
     assert "exit status 3" in page.locator(".flight").inner_text()
     for number in (1, 2):
         page.locator(f"#result-{number}").fill("0.25")
@@ -211,7 +209,7 @@ def test_what_is_loaded_late_moves_nothing_that_can_be_pressed(
     page.get_by_text("Being simulated").wait_for()
     before = [button.bounding_box() for button in buttons]
     shown = {
-        "forecast": page.get_by_text("simulated continuations end with"),
+        "forecast": page.get_by_text("Likely answer"),
         "log": page.locator("#log td", has_text="asked"),
     }
     next(route for route in held if "/history" in route.request.url).continue_()
@@ -232,7 +230,7 @@ def test_asking_for_days(visit: Visit, server: Server) -> None:
     page.get_by_role("alert").get_by_text("days").wait_for()
     page.get_by_label("Back in (days)").fill("2.5")
     page.get_by_role("button", name="Ask for tests").click()
-    page.locator(".flight li").first.wait_for()
+    page.locator(".flight .cell").first.wait_for()
     [(_, row)] = study.pending()
     assert row.due is not None
     assert row.due - row.since == pytest.approx(2.5 * 86400)
@@ -244,16 +242,23 @@ def test_give_up_fail_correct_upload_download_and_archive(visit: Visit, server: 
     visitor = visit()
     page = visitor.go(path)
     study.ask(3)
-    page.locator(".flight li").nth(2).wait_for()
-    assert re.search(r"Test 1 · .?bench.? for \d+ seconds?, at work", page.locator(".flight li").first.inner_text())
+    page.locator(".flight .cell").nth(2).wait_for()
+    page.locator(".block-head", has_text=re.compile(r"bench for \d+ seconds?, at work")).wait_for()
 
-    page.get_by_role("button", name="Make again test 1").click()
+    page.get_by_role("button", name="Give up or make again").click()
+    page.get_by_label("Choose test 1:").check()
+    page.get_by_role("button", name="Make again", exact=True).click()
     page.get_by_role("dialog").get_by_label("Reason").fill("the vial broke")
     page.get_by_role("button", name="Confirm").click()
     page.locator("#log td", has_text="the vial broke").wait_for()
-    page.get_by_role("button", name="Give up test 2").click()
+    page.get_by_role("button", name="Give up or make again").click()
+    page.get_by_label("Choose test 2:").check()
+    page.get_by_role("button", name="Give up", exact=True).click()
     page.get_by_role("button", name="Confirm").click()
-    page.locator(".flight li").nth(2).wait_for(state="detached")
+    page.get_by_role("dialog").get_by_text("Say why").wait_for()
+    page.get_by_role("dialog").get_by_label("Reason").fill("it ran dry")
+    page.get_by_role("button", name="Confirm").click()
+    page.locator(".flight .cell").nth(2).wait_for(state="detached")
 
     page.locator("#result-1").fill("a lot")
     page.get_by_role("button", name="Save results").click()
@@ -264,8 +269,13 @@ def test_give_up_fail_correct_upload_download_and_archive(visit: Visit, server: 
     page.get_by_role("button", name="Save results").click()
     page.get_by_role("button", name="Correct test 3").click()
     page.get_by_role("dialog").get_by_label("Right value").fill("0.25")
+    page.get_by_role("dialog").get_by_label("Reason").fill("misread")
     page.get_by_role("dialog").get_by_role("button", name="Correct").click()
     page.locator("#log tr", has_text="corrected").locator("td", has_text="0.25").wait_for()
+    page.get_by_label("Find in the log").fill("ran dry")
+    page.locator("#log").get_by_text("1 entry of the").wait_for()
+    assert page.locator("#log tbody tr").count() == 1
+    page.get_by_label("Find in the log").fill("")
 
     bad = tmp_path / "bad.csv"
     bad.write_text("arm,metric,value\n25 mg,efficacy,0.2\n26 mg,efficacy,0.2\n25 mg,efficacy,much\n")
@@ -276,9 +286,10 @@ def test_give_up_fail_correct_upload_download_and_archive(visit: Visit, server: 
     assert "26 mg" in complaint.inner_text()
     assert "much" in complaint.inner_text()
     good = tmp_path / "good.csv"
-    good.write_text("arm,metric,value\n" + "25 mg,efficacy,0.2\n" * 5)
+    good.write_text("arm,metric,value,a & b,lot\n" + "25 mg,efficacy,0.2,,7\n" * 5)
     page.get_by_label("CSV file").set_input_files(good)
     page.get_by_role("button", name="Upload").click()
+    page.get_by_role("button", name="Read it without the columns a & b, lot").click()
     page.get_by_text("5 results read from the file").first.wait_for()
     assert study.status().tests == 7
 

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.tools.patience import wait_until
-from tests.web.browser import CACHES, DESK, PHONE, Server, Visit, caches, new_study, no_sideways_scrolling
+from tests.web.browser import (
+    CACHES,
+    DESK,
+    PHONE,
+    Server,
+    Visit,
+    add_constraint,
+    caches,
+    new_study,
+    no_sideways_scrolling,
+    unfold,
+)
 
 import bestarm as ba
 
@@ -19,13 +30,14 @@ if TYPE_CHECKING:
 
 def fill_in(page: Page, name: str) -> None:
     """The form for the caches, without crashes."""
+    unfold(page)
     page.get_by_label("Name of the study").fill(name)
-    page.get_by_label("Arms, one on a line").fill("\n".join(CACHES))
+    page.get_by_label("Options, one on a line").fill("\n".join(CACHES))
     objective = page.get_by_role("group", name="What to make best")
     objective.get_by_label("Metric").fill("time")
     objective.get_by_label("Should be").select_option("minimize")
     objective.get_by_label("Cost of one test").fill("7")
-    constraint = page.get_by_role("group", name="Constraint 1")
+    constraint = add_constraint(page)
     constraint.get_by_label("Metric").fill("memory")
     constraint.get_by_label("Mean must be").fill("5")
     for part in (objective, constraint):
@@ -63,14 +75,14 @@ def test_measurements_on_items_from_the_form_until_certified(
     study = ba.Study.open(name, storage=server.database)
     assert study.plan.measurements == (ba.measurement("time", "memory", cost=2.0),)
     assert (study.plan.items, study.plan.repeats) == (4, False)
-    assert "Each arm is measured on the same 4 items" in page.locator(".about-tests").inner_text()
+    assert "All are measured on the same 4 items" in page.locator(".about-tests").inner_text()
 
     page.get_by_label("How many").fill("8")
     while page.locator(".badge").first.inner_text() == "running":
         page.get_by_role("button", name="Ask for tests").click()
         page.locator(".flight .several").first.wait_for()
         for row in page.locator(".flight .several").all():
-            asked = re.search(r"time \+ memory of (\w+) on item ([1-4])\s", row.inner_text())
+            asked = re.search(r"(\w+)\s+time \+ memory\s+item ([1-4])\s", row.inner_text())
             assert asked, row.inner_text()
             for metric, value in CACHES[asked[1]].items():
                 row.get_by_label(metric, exact=True).fill(str(value))
@@ -98,10 +110,10 @@ def test_all_values_of_a_test_or_none(visit: Visit, server: Server, tmp_path: Pa
     page = visitor.go(path)
     [both] = study.ask(1)
     assert both.metrics == ("time", "memory")
-    row = page.locator(".flight li").first
+    row = page.locator(".flight .cell").first
     row.wait_for()
-    assert f"time + memory of {both.arm} on item {both.item}" in row.inner_text()
-    assert row.get_by_role("group", name=re.compile(f"Result of test 1: time \\+ memory of {both.arm}")).count() == 1
+    name = re.compile(f"Result of test 1 ?: {both.arm} time \\+ memory {both.item}")
+    assert row.get_by_role("group", name=name).count() == 1
 
     # What is missing is said at its box, and nothing is sent.
     row.get_by_label("time", exact=True).fill("1.5")
@@ -136,6 +148,7 @@ def test_all_values_of_a_test_or_none(visit: Visit, server: Server, tmp_path: Pa
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Correct").click()
     dialog.get_by_text("Type at least one value.").wait_for()
+    dialog.get_by_label("Reason").fill("misread")
     dialog.get_by_label("memory").fill("99")
     dialog.get_by_role("button", name="Correct").click()
     dialog.get_by_text("must lie between 0 and 10").wait_for()
@@ -160,8 +173,11 @@ def test_all_values_of_a_test_or_none(visit: Visit, server: Server, tmp_path: Pa
     # Results count in the order of the items.
     first, second, third, fourth = map(study.item_name, range(4))
     study.add([(other, {"time": 2.0, "memory": 2.0}, str(fourth))])
-    held = page.get_by_text("1 result recorded but not counted in what this page shows: items count in")
+    held = page.get_by_text(
+        f"1 result recorded but not counted yet, for time + memory of {other} on {first}, not asked"
+    )
     held.wait_for()
+    page.locator(".notes", has_text="1 result was neither asked for nor randomized by the study").wait_for()
     page.get_by_label("Item").fill(str(first))
     page.get_by_role("button", name="Add result").click()
     page.get_by_text("Result saved as test 3").first.wait_for()

@@ -88,7 +88,7 @@ def test_results_of_another_process_arrive(database_url: str) -> None:
         one.wait(lambda events: len(events) >= 1)
         everything.wait(lambda events: len(events) >= 1)
         assert one.events[0][1] == "change"
-        began = {"version": "0.1.0.1", "state": "running", "guarantee": "none", "tests": 0, "confidence": 0.0}
+        began = {"version": "0.1.0.2", "state": "running", "guarantee": "none", "tests": 0, "confidence": 0.0}
         assert one.events[0][2] == began
         before = everything.events[-1][2]["version"]
         subprocess.run([sys.executable, "-c", TELL, database_url], check=True)

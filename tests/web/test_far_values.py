@@ -51,7 +51,11 @@ def test_a_file_is_refused_if_that_is_wanted(service: httpx.Client) -> None:
         with pytest.raises(FarValue, match=r"^yield of old: 6\.4\?"):
             there.tell_csv(file, check_far=True)
         assert there.status().tests == 5
-        assert there.tell_csv(file).results == 2
+        beside = b"\n".join(line + tail for line, tail in zip(file.splitlines(), (b",lot", b",1", b",2"), strict=True))
+        with pytest.raises(ba.InvalidInput, match="column 'lot': is not known") as caught:
+            there.tell_csv(beside)
+        assert (caught.value.field, caught.value.choices) == ("ignore", ("lot",))
+        assert there.tell_csv(beside, ignore=["lot"]).results == 2
     headers = {"Content-Type": "text/csv"}
     again = service.post(f"{study}/csv?check_far=true", content=file + b"old,yield,6610\n", headers=headers)
     assert (again.status_code, again.json()["error"]["kind"]) == (409, "far value")

@@ -69,6 +69,14 @@ def on_items(study: ba.Study) -> None:
     study.ask(2)
 
 
+def later(study: ba.Study) -> None:
+    """Past results of all items but the first of the study's order."""
+    [first, *_] = study.ask(1)
+    study.release([first])
+    items = [item for item in study.items_left(first.arm) if item != first.item]
+    study.add([(first.arm, dict.fromkeys(first.metrics, 1.0), item) for item in items[:5]])
+
+
 HOPELESS = dataclasses.replace(doses(), constraints=(ba.at_most("adverse event", 0.01, noise=ba.Gaussian(0.05)),))
 SHORT = dataclasses.replace(ba.Plan.of(doses(0.5), name="short"), budget=ba.Budget(tests=180))
 SCENES = {
@@ -85,7 +93,7 @@ SCENES = {
         (
             "With 95% confidence",
             r"about [\d,]+ tests?",
-            r"About [\d,]+ tests? to go .* simulated continuations end with 150 mg",
+            r"About [\d,]+ tests? to go .* Likely answer: \S?150 mg",
             "No sign of trouble: 14 checks",
             "Ask for tests",
         ),
@@ -120,6 +128,12 @@ SCENES = {
         "No arm is feasible",
         ("no arm is feasible", "^Nothing", "It took", "No sign", "done. .*Other arms or limits need a new study"),
     ),
+    "turns to come": Scene(
+        caches(),
+        later,
+        "No results count yet",
+        ("", "", "", "No sign", ""),
+    ),
     "items and bundles": Scene(
         caches(),
         on_items,
@@ -145,7 +159,8 @@ def test_it_answers_five_questions_in_every_state(
         page.locator("#log tbody tr").first.wait_for()
         page.locator(".late", has_text="Being simulated").wait_for(state="hidden")
         assert page.locator(".answer").inner_text().startswith(scene.headline), name
-        kinds = page.locator(".standing .row").evaluate_all("(rows) => rows.map((row) => row.classList[1])")
+        shown = "(rows) => rows.filter((row) => !row.hidden).map((row) => row.classList[1])"
+        kinds = page.locator(".standing .row").evaluate_all(shown)
         assert kinds == QUESTIONS
         for kind, said in zip(QUESTIONS, scene.says, strict=True):
             assert re.search(said, row(page, kind)), f"{name}, {kind}: {row(page, kind)}"
@@ -162,6 +177,33 @@ def test_it_answers_five_questions_in_every_state(
     visitor.check()
 
 
+def test_a_name_is_asked_for_where_one_is_recorded(visit: Visit, server: Server) -> None:
+    """Once: the browser remembers it. Nothing is recorded without it."""
+    study, path = new_study(server, "whose name", doses(0.5))
+    visitor = visit()
+    page = visitor.go(path)
+    name = page.get_by_label("Your name", exact=True)
+    name.fill("")
+    page.get_by_role("button", name="Ask for tests").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Go on").click()
+    dialog.get_by_text("Type a name").wait_for()
+    dialog.get_by_role("button", name="Cancel").click()
+    page.get_by_text("Nothing was done: it is recorded under a name.").wait_for()
+    assert study.status().pending == 0
+    page.get_by_role("button", name="Ask for tests").click()
+    dialog.get_by_label("Name", exact=True).fill(" bob ")
+    dialog.get_by_role("button", name="Go on").click()
+    page.locator(".flight .cell").first.wait_for()
+    assert [row.holder for _, row in study.pending()] == ["bob"]
+    assert name.input_value() == "bob"
+    page.locator("#result-1").fill("0.2")
+    page.get_by_role("button", name="Save results").click()
+    page.locator("#log tr", has_text="result").first.wait_for()
+    assert [event.holder for event in study.log() if event.kind == "told"] == ["bob"]
+    visitor.check()
+
+
 def test_advice_depends_on_the_holders(visit: Visit, server: Server) -> None:
     study, path = new_study(server, "whose turn", doses(0.5))
     visitor = visit()
@@ -172,7 +214,7 @@ def test_advice_depends_on_the_holders(visit: Visit, server: Server) -> None:
     page.get_by_label("Back in (days)").fill("3")
     page.get_by_role("button", name="Ask for tests").click()
     now.get_by_text("of tests 1 and 2.").wait_for()
-    assert "due in 3 days" in page.locator(".flight li").first.inner_text()
+    assert "due in 3 days" in page.locator(".flight .cell").first.inner_text()
     # The link leads to the first box.
     page.get_by_label("Your name").focus()
     now.get_by_role("link", name="Enter the results").click()
@@ -209,16 +251,16 @@ def test_a_spent_budget_can_be_raised(visit: Visit, server: Server) -> None:
     visitor.check("422")
 
 
-def test_confidence_is_explained_and_no_longer_the_measure(visit: Visit, server: Server) -> None:
+def test_one_measure_of_progress_in_list_and_page(visit: Visit, server: Server) -> None:
     study, path = new_study(server, "one number", doses(0.5))
     noisy(study)
     visitor = visit()
     page = visitor.go(path)
-    explained = page.get_by_text("says little about progress")
-    page.get_by_text("How sure we are as one number").wait_for()
-    assert explained.is_hidden()
-    page.get_by_text("How sure we are as one number").click()
-    explained.wait_for()
-    evidence = server.get(f"/api{path}")["progress"]
-    assert page.locator(".open-all").inner_text().split("%")[0].strip() == str(int(100 * evidence))
+    evidence = f"{int(100 * server.get(f'/api{path}')['progress'])}%"
+    page.locator(".open-all", has_text=f"{evidence} of the evidence needed").wait_for()
+    assert "sure so far" not in page.inner_text("main")
+    visitor.go("/")
+    card = page.locator(".study-card", has_text="one number")
+    card.get_by_text("of the evidence").wait_for()
+    assert card.locator(".sure").inner_text() == evidence
     visitor.check()

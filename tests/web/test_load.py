@@ -27,3 +27,17 @@ def test_no_result_of_50_clients_is_lost_or_doubled() -> None:
     assert load["acknowledged"] == 50 * ROUNDS * load["at_once"]
     assert load["recorded"] == load["acknowledged"]
     assert (load["lost"], load["told_twice"], load["handed_to_two"], load["unaccounted"]) == (0, 0, 0, 0)
+
+
+@pytest.mark.torture
+def test_load_is_held_by_two_servers() -> None:
+    command = [sys.executable, str(BENCHMARK), "--held", "--json", "--seconds", "3", "--servers", "2"]
+    few = ["--workers", "6", "--watchers", "20", "--arms", "200"]
+    run = subprocess.run([*command, *few], capture_output=True, text=True, timeout=4 * PATIENCE)
+    assert run.returncode == 0, run.stderr[-3000:]
+    held = json.loads(run.stdout)
+    assert (held["errors"], held["watchers_at_the_end"]) == ({}, 20)
+    assert held["requests"] >= 6
+    # Each watcher has seen how things stood, at least.
+    assert held["events"] >= 20
+    assert len(held["memory_first"]) == len(held["memory_last"]) == 2

@@ -74,7 +74,7 @@ def test_what_is_sent_again_counts_once(study: RemoteStudy, proxy: Proxy) -> Non
     acts: list[tuple[bytes, Callable[[], object]]] = [
         (b"/tell", lambda: study.tell(first, 1.0)),
         (b"/fail", lambda: study.fail(second, "power")),
-        (b"/correct", lambda: study.correct(first, 2.0)),
+        (b"/correct", lambda: study.correct(first, 2.0, "misread")),
         (b"/extend", lambda: study.extend(10)),
         (b"/arms/add", lambda: study.add_arms(["later"])),
         (b"/arms/retire", lambda: study.retire("later")),

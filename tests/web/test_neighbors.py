@@ -26,7 +26,7 @@ from bestarm.storage.opening import open_storage
 from bestarm.storage.sql import database
 from bestarm.study.files import exchange
 from bestarm.study.forecast import continuations
-from bestarm.study.record import checks, follower
+from bestarm.study.record import checks, overview
 from bestarm.study.study import Study, Test
 from bestarm.study.work.workers import drive
 from bestarm.web import downloads, shared
@@ -179,7 +179,7 @@ def test_a_long_record_does_not_block_others(tmp_path: Path, monkeypatch: pytest
     with running(str(tmp_path / "x.db")) as url, connect(url) as client:
         long, other = client.open("long"), client.open("other")
         monkeypatch.setattr(shared.SharedStudy, "_sync", slowly)
-        long.correct(1, 0.5)
+        long.correct(1, 0.5, "misread")
         # More of them than there are threads.
         with stuck(gate, *20 * [lambda: long.ask(1)], *5 * [lambda: long.done]):
             go_on(other)
@@ -233,7 +233,7 @@ def test_a_forecast_ends_when_its_client_hangs_up(tmp_path: Path, monkeypatch: p
     everything = [(arm, metric, 0.0) for arm in "ab" for metric in ("gain", "harm")]
     Study.create(PROBLEM, name="other", storage=tmp_path / "x.db").add(everything)
     with running(str(tmp_path / "x.db")) as url, connect(url) as client:
-        monkeypatch.setattr(follower, "simulate_continuations", slowly)
+        monkeypatch.setattr(overview, "simulate_continuations", slowly)
         hang_up(url, "/api/studies/1/forecast?runs=5", gate)
         assert ended.wait(PATIENCE)
         # The next one has the thread.

@@ -60,7 +60,7 @@ def test_bodies_that_cannot_be_accepted(
 @pytest.mark.parametrize(
     ("change", "reason", "field"),
     [
-        ({"arms": []}, "at least one arm", "plan.arms"),
+        ({"arms": []}, "must name at least one", "plan.arms"),
         ({"arms": ["a", "a"]}, "has this name already", "plan.arms[1].name"),
         ({"delta": 2}, "strictly between 0 and 1", "plan.delta"),
         ({"delta": 10**400}, "finite number", "plan.delta"),

@@ -79,7 +79,7 @@ def test_every_route_is_for_those_with_the_role_it_needs(team: Team, method: str
         if needed is None or allows(role, needed):
             assert answer.status_code not in (401, 403), answer
         else:
-            refused(answer, 403, f"needs a token with the role {needed}; '{role}' has the role {role}", "Authorization")
+            refused(answer, 403, f"needs the role {needed}; '{role}' has the role {role}", "Authorization")
     assert team.send(TOKEN, method, path).status_code not in (401, 403)
     for reason, token in {"Authorization: Bearer": None, **team.gone}.items():
         answer = team.send(token, method, path)
@@ -92,7 +92,8 @@ def test_every_route_is_for_those_with_the_role_it_needs(team: Team, method: str
 def test_every_route_has_its_role_and_no_role_is_for_nothing() -> None:
     assert {f"{method.upper()} {path}" for method, path in OPERATIONS} == set(roles.NEEDED)
     for name, role in roles.NEEDED.items():
-        assert (role in ("read", "anybody")) == name.startswith("GET "), name
+        changes_nothing = name.startswith(("GET ", "POST /api/session"))
+        assert (role in ("read", "anybody")) == changes_nothing, name
 
 
 def test_an_address_that_only_looks_different_needs_the_same_role(team: Team) -> None:
@@ -105,7 +106,7 @@ def test_an_address_that_only_looks_different_needs_the_same_role(team: Team) ->
 
 def test_unauthorized_body_is_not_read(team: Team) -> None:
     answer = team.as_(team.tokens["read"]).post(f"{team.study}/tell", content=b"{" * 2_000_000, headers=JSON)
-    refused(answer, 403, "needs a token with the role work")
+    refused(answer, 403, "needs the role work")
 
 
 def test_work_is_done_in_the_name_of_the_token(team: Team) -> None:
@@ -113,6 +114,31 @@ def test_work_is_done_in_the_name_of_the_token(team: Team) -> None:
     [test] = asked.json()["tests"]
     pending = team.as_(team.tokens["read"]).get(f"{team.study}/pending").json()
     assert [row["holder"] for row in pending if row["id"] == test["id"]] == ["work@127.0.0.1"]
+
+
+def test_nobody_acts_in_the_name_of_another(team: Team) -> None:
+    client = team.as_(team.tokens["work"])
+    for holder in ("ann", "manage", "work2", "workers@bench", "work@", "work@ ", "work@a\nb", "Work", " work"):
+        answer = client.post(f"{team.study}/ask", json={"holder": holder})
+        refused(
+            answer, 422, r"holder = .*: you are 'work', so leave it out, or give 'work' or 'work@MACHINE'", "holder"
+        )
+        answer = client.post(
+            f"{team.study}/csv", content=b"arm,metric,value\na,gain,1\n", headers=CSV, params={"holder": holder}
+        )
+        refused(answer, 422, "you are 'work'", "holder")
+    answer = client.post(f"{team.study}/renew", json={"holder": "manage", "tests": [1]})
+    refused(answer, 422, "you are 'work'", "holder")
+    for holder in ("work", "work@bench-3"):
+        [test] = client.post(f"{team.study}/ask", json={"holder": holder}).json()["tests"]
+        assert (
+            client.post(f"{team.study}/abandon", json={"test": test["id"], "reason": "x", "holder": holder}).status_code
+            == 200
+        )
+        log = client.get(f"{team.study}/log").json()
+        assert [row["holder"] for row in log if row["test"] == test["id"] and row["kind"] == "dropped"] == [holder]
+    answer = team.as_(TOKEN).post(f"{team.study}/ask", json={"holder": "work"})
+    refused(answer, 422, "you are 'service'", "holder")
 
 
 def test_a_token_that_is_revoked_ends_what_it_began(team: Team) -> None:

@@ -81,7 +81,7 @@ def test_a_study_from_first_ask_to_answer(service: httpx.Client, study: str) -> 
     assert (status["state"], status["answer"], status["leader"]) == ("certified", "b", "b")
     assert status["answer_text"].startswith("b: feasible and best, with 95% confidence")
     assert status["conclusion"]["arm"] == "b"
-    assert status["question"] == "Which of 2 arms has the largest mean gain among those with harm below 0.5?"
+    assert status["question"] == "Which of 2 arms has the largest mean gain among those with harm at most 0.5?"
     assert status["plan"]["objective"]["noise"] == {"gaussian": 0.3}
     assert {arm["verdict"] for arm in status["arms"]} == {"feasible", "worse"}
     assert service.get(f"{study}/done").json() == {"done": True}
@@ -221,7 +221,7 @@ def test_several_servers_on_one_database(database_url: str) -> None:
         assert tell(first, study, (3, 2.0), (4, 0.0)).is_success
         assert first.get(study).json() == second.get(study).json()
         refused(tell(first, study, (1, 0.6)), 409, "has the result 0.5 already", "test")
-        first.post(f"{study}/correct", json={"test": 1, "value": 0.25})
+        first.post(f"{study}/correct", json={"test": 1, "value": 0.25, "reason": "misread"})
         now = second.get(study).json()
         assert now["arms"][0]["metrics"][0]["mean"] == 0.25
         assert now["version"] == first.get(study).json()["version"]

@@ -88,7 +88,7 @@ def amended(study: ba.Study) -> None:
 
 
 def corrected(study: ba.Study) -> None:
-    study.correct(3, 0.5)
+    study.correct(3, 0.5, "misread")
 
 
 def spent(study: ba.Study) -> None:

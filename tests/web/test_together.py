@@ -79,11 +79,15 @@ def test_with_repeats_the_question_is_another(service: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("value", "reason", "field"),
     [
-        ({"time": 1.0}, "lacks 'memory'", "value"),
-        ({}, "lacks 'time' and 'memory'", "value"),
-        ({"time": 1.0, "memory": 2.0, "crash": 0.0}, "and no 'crash'", "value"),
-        ({"time": 1.0, "memory": 11.0}, "value of 'memory' = 11.0: must lie between 0 and 10", "value"),
-        (1.0, "must be 'time' and 'memory', by name", "value"),
+        ({"time": 1.0}, "lacks 'memory'", "results[1].value"),
+        ({}, "lacks 'time' and 'memory'", "results[1].value"),
+        ({"time": 1.0, "memory": 2.0, "crash": 0.0}, "and no 'crash'", "results[1].value"),
+        (
+            {"time": 1.0, "memory": 11.0},
+            "value of 'memory' = 11.0: must lie between 0 and 10",
+            "results[1].value.memory",
+        ),
+        (1.0, "must be 'time' and 'memory', by name", "results[1].value"),
         ({"time": 1.0, "memory": "2"}, "must be a number", "results[1].value.memory"),
         ({"time": 1.0, "memory": None}, "must be a number", "results[1].value.memory"),
         ([1.0, 2.0], "must be a number", "results[1].value"),

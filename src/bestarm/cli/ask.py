@@ -13,7 +13,7 @@ import typer
 
 from bestarm.cli.shared.arguments import AsJson, Key, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.files import is_stdout, writing
+from bestarm.cli.shared.files import is_stdout, is_workbook, writing
 from bestarm.cli.shared.opening import Access, repeatable_with_key
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 def ask(
     name: StudyName,
     number: Annotated[int, typer.Option("-n", metavar="N", help="How many tests, at most.")] = 1,
+    block: Annotated[
+        bool, typer.Option("--block", help="All tests of the next block, such as a plate or a day.")
+    ] = False,
     days: Annotated[
         float | None,
         typer.Option(metavar="DAYS", help="In how many days you want to tell them; later, status says so."),
@@ -35,7 +38,11 @@ def ask(
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", metavar="FILE", help="Write a sheet to fill in, with tabs if it ends in .tsv; - prints it."
+            "-o",
+            "--out",
+            metavar="FILE",
+            help="Write a sheet to fill in: an Excel workbook if it ends in .xlsx, else CSV, with tabs if it ends in "
+            ".tsv; - prints CSV.",
         ),
     ] = None,
     semicolons: Annotated[
@@ -49,15 +56,17 @@ def ask(
     """Get the next tests to make. They are yours until you tell, fail or release them."""
     if semicolons and out is None:
         raise InvalidInput("--semicolons", UNSTATED, "goes with --out")
+    if semicolons and out is not None and is_workbook(out):
+        raise InvalidInput("--semicolons", UNSTATED, "is for CSV; an Excel workbook shows decimal commas by itself")
     if as_json and out is not None:
         raise InvalidInput("--json", UNSTATED, "prints the tests; leave out --out")
     study = access.open(name)
     days = math.inf if days is None else days
     if out is not None:
-        _write_sheet(study, number, days, key, out, semicolons)
+        _write_sheet(study, None if block else number, days, key, out, semicolons)
         return
     with repeatable_with_key():
-        tests = study.ask(number, days=days, key=key)
+        tests = _asked(study, None if block else number, days, key)
     if as_json:
         print_json([_plain(test) for test in tests])
         if not tests:
@@ -67,32 +76,47 @@ def ask(
         say(_nothing_to_do(study))
         return
     has_items = study.plan.items is not None
-    table = new_table("test", "arm", "metric", *(["item"] if has_items else []), right=("test",))
+    table = new_table(
+        "test", study.plan.noun.one, "metric", *([study.plan.item_word] if has_items else []), right=("test",)
+    )
     for test in tests:
         item = [shown(test.item or "")] if has_items else []
         table.add_row(str(test.id), shown(test.arm), shown(test.metric), *item)
     plain_console().print(table)
-    if len(tests) < number:
+    if len(tests) < number and not block:
         say(f"{len(tests)} of the {number:,}: what comes next depends on their results.")
 
 
-def _write_sheet(study: AnyStudy, number: int, days: float, key: str | None, out: Path, semicolons: bool) -> None:
+def _asked(study: AnyStudy, number: int | None, days: float, key: str | None) -> list[Test]:
+    """So many tests, or those of the next block."""
+    return study.ask_block(days=days, key=key) if number is None else study.ask(number, days=days, key=key)
+
+
+def _write_sheet(
+    study: AnyStudy, number: int | None, days: float, key: str | None, out: Path, semicolons: bool
+) -> None:
     """Ask for tests and write them to a file. Whatever goes wrong after that, the same key finds the same tests."""
     from bestarm.storage.keys import new_key
     from bestarm.study.files.sheets import columns_to_fill, write_blank_sheet
+    from bestarm.study.files.workbook import check_package, write_workbook
 
-    is_printed = is_stdout(out)
+    is_printed, as_workbook = is_stdout(out), is_workbook(out)
+    if as_workbook:
+        check_package()
     if not is_printed and out.exists():
         raise InvalidInput("out", str(out), "is there already, and may hold results; name another file")
     delimiter = ";" if semicolons else "\t" if out.suffix.lower() == ".tsv" else ","
     key = new_key() if key is None else key
     tests: list[Test] = []
     try:
-        with writing(out) as file, repeatable_with_key():
-            tests = study.ask(number, days=days, key=key)
+        with writing(out, workbook=as_workbook) as file, repeatable_with_key():
+            tests = _asked(study, number, days, key)
             if not tests:
                 raise _NothingToDo
-            write_blank_sheet(study, tests, file, delimiter)
+            if as_workbook:
+                write_workbook(study, tests, file.buffer)
+            else:
+                write_blank_sheet(study, tests, file, delimiter)
     except _NothingToDo:
         print(shown(_nothing_to_do(study)), file=sys.stderr if is_printed else sys.stdout)
         return
@@ -102,9 +126,10 @@ def _write_sheet(study: AnyStudy, number: int, days: float, key: str | None, out
         raise
     if is_printed:
         return
-    columns = " and ".join(columns_to_fill(study.plan, tests))
+    headings = study.plan.headings
+    columns = " and ".join(headings.get(column, column) for column in columns_to_fill(study.plan, tests))
     say(f"{counted(len(tests), 'test')} of {study.name} written to {out}. Fill in {columns}, then give it back:")
-    say(f"bestarm tell {shlex.quote(study.name)} --csv {shlex.quote(str(out))}")
+    say(f"bestarm tell {shlex.quote(study.name)} --from {shlex.quote(str(out))}")
 
 
 class _NothingToDo(Exception):

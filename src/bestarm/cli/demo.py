@@ -50,7 +50,7 @@ def demo(
     from bestarm.policies import find_policy
     from bestarm.problem import Plan
     from bestarm.storage.opening import open_storage
-    from bestarm.study.files.report import study_report
+    from bestarm.study.reports.report import study_report
     from bestarm.study.study import Study
 
     if rate < 0:

@@ -17,7 +17,7 @@ import typer
 import bestarm
 from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import command
-from bestarm.cli.shared.opening import read_token
+from bestarm.cli.shared.opening import Place
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json
 from bestarm.errors import InvalidInput
 from bestarm.texts import shown
@@ -224,7 +224,7 @@ def _database(db: str | None) -> Finding:
                 return Finding("database", "ok", f"{url} will be made by the first study")
             path = "give --db or set BESTARM_DB to a path in a folder of yours"
             return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", path)
-        with contextlib.closing(open_storage(url)) as storage:
+        with contextlib.closing(open_storage(url, upgrade=False)) as storage:
             records = storage.studies()
     except NoStudiesYet:
         return Finding("database", "ok", f"{shown_address(url)} can be reached and holds no studies yet")
@@ -243,11 +243,12 @@ def _database(db: str | None) -> Finding:
 
 def _service(url: str) -> Finding:
     """Whether the service that commands use in place of a database can be reached, with the token at hand."""
-    from bestarm.client import Client
     from bestarm.storage.errors import StorageError
 
     try:
-        with Client(url, read_token(None)) as client:
+        client = Place(db=url).client()
+        assert client is not None
+        with client:
             there = len(client.studies(archived=True))
     except (InvalidInput, StorageError) as error:
         return Finding("service", "broken", str(error), "check the address in BESTARM_DB, and BESTARM_TOKEN")

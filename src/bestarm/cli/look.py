@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
+from bestarm.cli.shared.arguments import AsJson, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.opening import open_local_study, open_study
+from bestarm.cli.shared.opening import Place, saying_how_to_give_a_token
 from bestarm.cli.shared.show import (
     VERDICT_STYLES,
     age,
@@ -24,11 +24,12 @@ from bestarm.cli.shared.show import (
     percent,
     plain_console,
     print_json,
+    print_rows,
     say,
     state_words,
 )
-from bestarm.cli.shared.verdicts import IgnoreHealth, exit_status
-from bestarm.errors import InvalidInput
+from bestarm.cli.shared.verdicts import IgnoreHealth, exit_status, status_data
+from bestarm.errors import UNSTATED, InvalidInput
 from bestarm.texts import VOID_STYLE, shown
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
     from bestarm.analysis.standing.arms import MetricStanding
     from bestarm.analysis.status.outlook import Outlook
     from bestarm.cli.shared.opening import AnyStudy
+    from bestarm.client import StudyLine
     from bestarm.problem import Constraint, Objective, Plan
     from bestarm.storage.base import Event, Storage, StudyRecord
-    from bestarm.study import Status, Study
+    from bestarm.study import Status
 
 MOST_ARMS = 50
 """How many arms `status` shows unless asked for all."""
@@ -48,26 +50,24 @@ MOST_LATE = 5
 """How many tests it names that are overdue or set aside."""
 
 _CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "retired": 4}
-_FIELDS = ("state", "answer", "leader", "guarantee", "void_because", "confidence", "tests")
+_FIELDS = ("state", "answer", "leader", "guarantee", "void_because", "progress", "confidence", "tests")
 
 
 @study_command(place=120)
 def list_(
     show_all: Annotated[bool, typer.Option("--all", help="Archived studies too.")] = False,
-    db: Database = None,
+    *,
+    place: Place,
     as_json: AsJson = False,
 ) -> None:
     """List the studies: their state, tests and leader."""
-    from bestarm.storage.opening import open_storage
-
-    storage = open_storage(db)
-    rows = [_Listed.of(storage, record) for record in storage.studies() if show_all or record.archived is None]
+    where, rows = _rows(place, show_all)
     if as_json:
         print_json([row.to_dict() for row in rows])
         return
     console = plain_console()
     if not rows:
-        console.print(f"No studies in {shown(storage.url)}{'' if show_all else '; --all lists archived ones too'}.")
+        console.print(f"No studies in {shown(where)}{'' if show_all else '; --all lists archived ones too'}.")
         return
     table = new_table("study", "state", "tests", "leader", "evidence", "age", right=("tests", "evidence"))
     for row in rows:
@@ -75,10 +75,26 @@ def list_(
     console.print(table)
 
 
+def _rows(place: Place, show_all: bool) -> tuple[str, list[_Listed]]:
+    """Where the studies are, without a password, and a row for each."""
+    from bestarm.storage.opening import open_storage
+
+    if (client := place.client()) is not None:
+        with saying_how_to_give_a_token():
+            lines = client.studies(archived=show_all)
+        # It has the newest first.
+        rows = [_Listed(line, None if line.state is None else line, line.error or "") for line in reversed(lines)]
+        return client.url, rows
+    storage = open_storage(place.db)
+    records = (record for record in storage.studies() if show_all or record.archived is None)
+    return storage.url, [_Listed.of(storage, record) for record in records]
+
+
 @dataclasses.dataclass(frozen=True)
 class _Listed:
-    record: StudyRecord
-    status: Status | None
+    record: StudyRecord | StudyLine
+    status: Status | StudyLine | None
+    """None if it cannot be known, or if the service is still computing it."""
     error: str = ""
 
     @classmethod
@@ -114,11 +130,13 @@ class _Listed:
         name, old = shown(self.record.name), age(time.time() - self.record.created)
         away = "" if self.record.archived is None else ", archived"
         if self.status is None:
-            return [name, f"cannot be read{away}", "", shown(self.error), "", old]
+            why = "cannot be read" if self.error else "being computed"
+            return [name, f"{why}{away}", "", shown(self.error), "", old]
         status = self.status
+        assert status.state is not None
         style = VOID_STYLE if status.guarantee == "void" else ""
         state = Text(state_words(status.state, status.guarantee) + away, style=style)
-        return [name, state, f"{status.tests:,}", shown(status.leader or "–"), percent(status.progress), old]
+        return [name, state, f"{status.tests:,}", shown(status.leader or "–"), percent(status.progress or 0.0), old]
 
 
 @study_command(place=180)
@@ -128,8 +146,8 @@ def status(
     show_all: Annotated[bool, typer.Option("--all", help="Every arm, however many there are.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Report what is certain as the exit status.")] = False,
     ignore_health: IgnoreHealth = False,
-    token: Token = None,
-    db: Database = None,
+    *,
+    place: Place,
     as_json: AsJson = False,
 ) -> None:
     """Where a study stands: every arm and metric, the leader, what is pending.
@@ -137,11 +155,11 @@ def status(
     Exit status with --check: 0 if an answer is certified, 3 if it is certain that no arm is feasible, 4 if neither is,
     and 5 if the results contradict what the guarantee rests on.
     """
-    study = open_study(name, db, token=token)
+    study = place.open(name)
     now = study.status()
     left = study.forecast() if forecast else None
     if as_json:
-        data = now.to_dict()
+        data = status_data(study, now)
         if forecast:
             data["forecast"] = None if left is None else left.to_dict()
         print_json(data)
@@ -153,7 +171,7 @@ def status(
         console = plain_console()
         if forecast and left is None:
             is_over = now.state != "running"
-            lacking = "No forecast yet: every metric of every arm needs a result first."
+            lacking = f"No forecast yet: every metric of every {study.plan.noun.one} needs a result first."
             console.print("Nothing remains to be done." if is_over else lacking)
         _print_arms(console, study.plan, now, show_all)
     if check:
@@ -182,28 +200,30 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
     arms = list(now.arms)
     if len(arms) > MOST_ARMS and not show_all:
         arms = sorted(arms, key=lambda arm: _CONTENDERS_FIRST[arm.verdict])[:MOST_ARMS]
-    verdicts = new_table("arm", "verdict", "why")
+    verdicts = new_table(plan.noun.one, "verdict", "why")
     for arm in arms:
         reason = "" if arm.reason == "undecided" else shown(arm.reason)
         verdicts.add_row(shown(arm.name), Text(arm.verdict, style=VERDICT_STYLES[arm.verdict]), reason)
     figure = "mean or quantile" if any(part.noise.is_share for part in plan.constraints) else "mean"
-    metrics = new_table("arm", "metric", "tests", figure, "interval", "wanted", "known", right=("tests", figure))
+    heads = (plan.noun.one, "metric", "tests", figure, "interval", "wanted", "known")
+    metrics = new_table(*heads, right=("tests", figure))
     for arm in arms:
         for k, (metric, part) in enumerate(zip(arm.metrics, plan.parts, strict=True)):
-            metrics.add_row("" if k else shown(arm.name), *_metric_cells(metric, part))
+            metrics.add_row("" if k else shown(arm.name), *_metric_cells(plan, metric, part))
     for table in (verdicts, metrics):
         console.print()
         console.print(table)
     console.print()
     if len(arms) < len(now.arms):
-        console.print(f"{len(arms)} of {len(now.arms):,} arms, contenders first; --all shows every one.")
+        console.print(f"{len(arms)} of {plan.noun.counted(len(now.arms))}, contenders first; --all shows every one.")
 
 
-def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
+def _metric_cells(plan: Plan, metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
     from bestarm.analysis.standing.terms import share_words, wanted
     from bestarm.problem import Constraint
+    from bestarm.problem.units import in_unit
 
-    asked = wanted(part)
+    asked = "not asked about" if part is plan.objective and plan.asks == "every feasible" else wanted(part)
     if isinstance(part, Constraint) and metric.share is not None:
         asked = f"{asked} ({share_words(part, metric.share) if metric.tests else 'no share yet'})"
     mean, low, high = figures(metric.mean, metric.low, metric.high)
@@ -212,41 +232,63 @@ def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple
     interval = "–" if is_unknown else f"{low} to {high}"
     if part.noise.is_exact and metric.tests:
         interval = "certain"
-    return shown(metric.subject), f"{metric.tests:,}", mean, interval, asked, known
+    return shown(in_unit(metric.subject, plan.unit_of(part))), f"{metric.tests:,}", mean, interval, asked, known
 
 
 @study_command(place=190)
 def log(
-    name: StudyName,
-    last: Annotated[int, typer.Option(metavar="N", help="How many events, the newest.")] = 50,
-    db: Database = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="STUDY", help="The study's name; with --audit all studies by default.")
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option(metavar="N", help="How many events, the newest.", show_default="50, in an audit all")
+    ] = None,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Who did what, a line for each request with its tests.")
+    ] = False,
+    json_lines: Annotated[bool, typer.Option("--json-lines", help="Print each line as JSON.")] = False,
+    *,
+    place: Place,
     as_json: AsJson = False,
 ) -> None:
-    """What happened in a study."""
+    """What happened in a study, or who did what."""
     from bestarm.storage.errors import reporting_damage
+    from bestarm.study import Study
 
-    study = open_local_study(name, db)
-    events = study.log(last)
-    with reporting_damage(study.storage.url):
-        _print_events(study, events, as_json)
+    if audit:
+        from bestarm.cli.shared.audit import print_audit
 
-
-def _print_events(study: Study, events: Iterable[Event], as_json: bool) -> None:
-    if as_json:
-        print_json([_event(study, event) for event in events])
+        print_audit(name, place, last, as_json=as_json, json_lines=json_lines)
         return
+    if name is None:
+        raise InvalidInput("log", UNSTATED, "needs the name of a STUDY, or --audit for all of them")
+    study = place.open(name)
+    events = study.log(50 if last is None else last)
+    # The address as it was given may hold a password.
+    with reporting_damage(study.storage.url if isinstance(study, Study) else place.url):
+        if as_json or json_lines:
+            print_rows([_event(study, event) for event in events], json_lines=json_lines)
+        else:
+            _print_events(study, events)
+
+
+def _print_events(study: AnyStudy, events: Iterable[Event]) -> None:
+    from bestarm.noises.shares import told_words
+
     shows = ["event", "test", "arm", "metric", *(["item"] if study.plan.items is not None else [])]
-    table = new_table("time", "what", *shows[1:], "value", "who", "detail", right=("test", "value"))
+    heads = [study.plan.noun.one if field == "arm" else field for field in shows[1:]]
+    table = new_table("time", "what", *heads, "value", "who", "detail", right=("test", "value"))
     for event in events:
         row = _event(study, event)
         values = [] if event.value is None else [event.value, *event.more]
         words = ["" if row[field] is None else shown(str(row[field])) for field in shows]
-        told = ", ".join(f"{value:.6g}" for value in values)
+        told = ", ".join(told_words(value, ".6g") for value in values)
         table.add_row(moment(event.time), *words, told, shown(event.holder), shown(event.detail))
     plain_console().print(table)
 
 
-def _event(study: Study, event: Event) -> dict[str, object]:
+def _event(study: AnyStudy, event: Event) -> dict[str, object]:
+    from bestarm.noises.shares import as_told
     from bestarm.study.files.exchange import iso_time
 
     plan = study.plan
@@ -259,10 +301,11 @@ def _event(study: Study, event: Event) -> dict[str, object]:
     }
     metrics = () if event.metric is None else plan.yields[event.metric]
     if len(metrics) > 1:
-        values = None if event.value is None else dict(zip(metrics, (event.value, *event.more), strict=True))
+        told = [] if event.value is None else map(as_told, (event.value, *event.more))
+        values = None if event.value is None else dict(zip(metrics, told, strict=True))
         row |= {"metrics": metrics, "values": values}
     else:
-        row["value"] = event.value
+        row["value"] = None if event.value is None else as_told(event.value)
     if plan.items is not None:
         row["item"] = study.item_name(event.item)
     return row | {"who": event.holder, "detail": event.detail}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bestarm.cli.shared.arguments import Reason, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.opening import Access, check_text
-from bestarm.cli.shared.show import say
+from bestarm.cli.shared.opening import Access, stated_reason
+from bestarm.cli.shared.show import counted, say
 from bestarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,13 +30,23 @@ def fail(name: StudyName, test: TestNumber, reason: Reason = "", *, access: Acce
     number = read_test(test)
     study = access.open(name)
     held = _pending(study, number)
-    study.fail(number, check_text("reason", reason))
+    study.fail(number, stated_reason(reason))
     if held is None:
         say(f"Noted. Test {number} has its result already.")
     elif _pending(study, number) == held and held.expires > 0.0:
         say(f"Noted. Test {number} is with {held.holder} by now, and stays there.")
     else:
         say(f"Noted. Test {number} will be handed out again.")
+        _say_what_waits(study, [number])
+
+
+def _say_what_waits(study: AnyStudy, tests: Sequence[int]) -> None:
+    """Say that results go on waiting for a test that is to be made again, and what lets them count."""
+    now = study.status()
+    if now.awaited is not None and now.awaited.test in tests and now.waiting:
+        wait = f"{counted(now.waiting, 'result')} {'waits' if now.waiting == 1 else 'wait'}"
+        say(f"{wait} until test {now.awaited.test} has a result. If it cannot be made soon, give it up, and later")
+        say(f"results count at once: {now.awaited.give_up_command}")
 
 
 def _pending(study: AnyStudy, number: int) -> Pending | None:
@@ -50,7 +61,7 @@ def release(
     *,
     access: Access,
 ) -> None:
-    """Free tests whose results will not come. They are handed out again, even if others hold them."""
+    """Free tests to be made again, even if others hold them. Later results wait for them; abandon ends that."""
     from bestarm.study.intake.names import read_test
 
     if bool(tests) == (held_by is not None):
@@ -76,13 +87,20 @@ def release(
         say(f"Test {number}{held}, will be handed out again.")
     if len(numbers) > _MOST_NAMED:
         say(f"So will {len(numbers) - _MOST_NAMED:,} more.")
+    _say_what_waits(study, numbers)
 
 
 @study_command(place=170)
 def abandon(name: StudyName, test: TestNumber, reason: Reason = "", *, access: Access) -> None:
-    """Give a test up, for a reason that has nothing to do with its result."""
+    """Give a lost test up, for a reason that has nothing to do with its result. Later results no longer wait for it."""
     from bestarm.study.intake.names import read_test
 
     number = read_test(test)
-    access.open(name).abandon(number, check_text("reason", reason))
-    say(f"Test {number} is given up; its result is no longer expected.")
+    study = access.open(name)
+    before = study.status().waiting
+    study.abandon(number, stated_reason(reason))
+    freed = before - study.status().waiting
+    said = f"Test {number} is given up; its result is no longer expected."
+    if freed > 0:
+        said += f" {counted(freed, 'result')} that waited for it {'counts' if freed == 1 else 'count'} now."
+    say(said)

@@ -2,214 +2,195 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from bestarm.cli.shared.command import PAIR, command
-from bestarm.cli.shared.show import plain_console
-from bestarm.cli.shared.verdicts import INTERRUPTED, REFUTED, UNDECIDED, VOID, IgnoreHealth, stop_on_signals
+from bestarm.cli.shared.log_gates import LogOptions, refuse_others
+from bestarm.cli.shared.race_options import Options
+from bestarm.cli.shared.show import say_at_once
+from bestarm.cli.shared.suite_gates import SuiteOptions, commands_of
+from bestarm.cli.shared.verdicts import EXITS, INTERRUPTED, stop_on_signals
 from bestarm.errors import UNSTATED, InvalidInput
-from bestarm.texts import shown
 
-if TYPE_CHECKING:
-    from bestarm.race.contestants import Contestant
-    from bestarm.race.plans import Question
-    from bestarm.race.race import Conditions
-    from bestarm.race.result import RaceResult
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """The options that `race` and `gate` share, as written."""
-
-    at_most: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LIMIT",
-            help="time=2s, p99(time)=2s, failures=1% or, of the baseline, time=1.02x. memory=500MB is about the median "
-            "run, mean(memory)=500MB about the mean. Metrics: time, user, system, memory, output, failures, pauses.",
-        ),
-    ] = None
-    prepare: Annotated[str | None, typer.Option(metavar="COMMAND", help="Run this before each run, unmeasured.")] = None
-    warmup: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Runs of each command that do not count.",
-            show_default="2, to choose a timeout and to know pauses",
-        ),
-    ] = None
-    timeout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Stop a run that takes longer; it counts as this time, and as failed.",
-            show_default="ten times the slowest first run",
-        ),
-    ] = None
-    shell: Annotated[
-        str, typer.Option(metavar="SHELL", help="Run commands in /bin/sh (default), in another shell, or in none.")
-    ] = "default"
-    delta: Annotated[float, typer.Option(metavar="P", help="The probability of a wrong answer that you accept.")] = 0.05
-    runs: Annotated[int | None, typer.Option(metavar="N", help="The most runs in all.", show_default="no limit")] = None
-    minutes: Annotated[float, typer.Option(metavar="N", help="The most minutes.")] = 5.0
-    assume: Annotated[
-        str,
-        typer.Option(
-            metavar="symmetry|range",
-            help="Differences between runs scatter as far up as down, except for pauses; or nothing is assumed but the "
-            "timeout.",
-        ),
-    ] = "symmetry"
-    ignore_failure: Annotated[
-        bool, typer.Option("--ignore-failure", "-i", help="A run that fails counts like any other.")
-    ] = False
-    ignore_health: IgnoreHealth = False
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed of the random order of runs.", show_default="random")
-    ] = None
-    study: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The name of the study.", show_default="the commands")
-    ] = None
-    db: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Keep the study there; the same command goes on.", show_default="nowhere"),
-    ] = None
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over; what --db has of this race is kept under its own name.")
-    ] = False
-    export_json: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write JSON that scripts for hyperfine read.")
-    ] = None
-    export_csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write a CSV table.")] = None
-    export_markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Write a Markdown table.")] = None
-
-    def conditions(self) -> Conditions:
-        """How commands are run, checked."""
-        from bestarm.race.limits import read_time
-        from bestarm.race.race import Conditions
-
-        if self.warmup is not None and not 0 <= self.warmup <= 10_000:
-            raise InvalidInput("--warmup", self.warmup, "must be a whole number from 0 to 10,000")
-        if not 0.0 < self.minutes <= 1e6:
-            raise InvalidInput("--minutes", self.minutes, "must be a positive number")
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise InvalidInput("--seed", self.seed, "must be a whole number, 0 or more")
-        limit = None if self.timeout is None else read_time("--timeout", self.timeout)
-        return Conditions(self.shell, self.prepare, self.warmup, limit, self.minutes, self.ignore_failure, self.seed)
-
-    def question(self, objective: str, baseline: str | None, tolerance: float = 0.0) -> Question:
-        """The question, checked."""
-        from bestarm.race.limits import read_limits
-        from bestarm.race.plans import ASSUMED, Question
-
-        assumed = next((one for one in ASSUMED if one == self.assume), None)
-        if assumed is None:
-            raise InvalidInput("--assume", self.assume, f"must be one of {', '.join(ASSUMED)}", ASSUMED)
-        if self.runs is not None and self.runs < 1:
-            raise InvalidInput("--runs", self.runs, "must be a whole number from 1 on")
-        limits = tuple(read_limits(self.at_most or [], baseline))
-        return Question(objective, limits, baseline, tolerance, assumed, self.delta, self.runs)
-
-    def run(self, contestants: Sequence[Contestant], question: Question) -> None:
-        """Run a race, show how it goes and what it came to, and leave with the exit status that says it."""
-        from bestarm.cli.shared.racing import LiveTable, print_result
-        from bestarm.race.exports import EXPORTS
-        from bestarm.race.race import Race
-
-        conditions = self.conditions()
-        exports = {kind: path for kind in EXPORTS if (path := getattr(self, f"export_{kind}")) is not None}
-        for kind, path in exports.items():
-            # Better now than when the race is over.
-            if path != "-" and not Path(path).absolute().parent.is_dir():
-                raise InvalidInput(f"--export-{kind}", path, "there is no such folder")
-        stop_on_signals()
-        race = Race(contestants, question, conditions, study=self.study, db=self.db, fresh=self.fresh)
-        if race.replaces:
-            print(shown(race.replaces), file=sys.stderr)
-        result: RaceResult | None
-        try:
-            with LiveTable(contestants) as table:
-                result = race.run(table)
-        except KeyboardInterrupt:
-            goes_on = "" if self.db is None else "; the same command goes on"
-            print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
-            result = race.result(is_interrupted=True)
-            if result is None:
-                raise
-        race.remark(result.remark)
-        print_result(result, plain_console(stderr="-" in exports.values()))
-        for kind, path in exports.items():
-            if path == "-":
-                print(EXPORTS[kind](result), end="" if kind == "csv" else "\n")
-            else:
-                Path(path).write_text(EXPORTS[kind](result), encoding="utf-8")
-        if result.is_interrupted:
-            raise typer.Exit(INTERRUPTED)
-        found = result.conclusion.found if self.ignore_health else result.found
-        raise typer.Exit({"certified": 0, "refuted": REFUTED, "undecided": UNDECIDED, "void": VOID}[found])
+_ORDERS = ("auto", "command", "mean-time")
+INSTEAD = {
+    "--min-benchmarking-time": "--min-runs N or --minutes N says how long to go on",
+    "--debug-mode": "--show-output shows what commands print",
+    "--reference-name": "put the reference among the commands and name it with --command-name",
+    "--parallel": "runs at the same time disturb each other; --on HOST uses more machines",
+    "--jobs": "runs at the same time disturb each other; --on HOST uses more machines",
+    "--version": "bestarm --version",
+    "-V": "bestarm --version",
+}
+"""What to type instead of options of other programs."""
+_FOR_LOGS = ("at_most", "at_least", "delta", "seed", "ignore_health", "export_json", "export_markdown")
+"""The options of a gate on commands that one on logs takes, too."""
+_FOR_SUITES = (
+    *("at_most", "delta", "seed", "ignore_health", "prepare", "warmup", "timeout", "shell", "no_shell", "max_runs"),
+    *("minutes", "export_json", "export_csv", "export_markdown"),
+)
+"""Those that one on suites of benchmarks takes, too."""
 
 
-@command(place=5)
+@command(place=5, instead=INSTEAD)
 def race(
     commands: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="Each in quotes.")],
-    minimize: Annotated[str, typer.Option(metavar="METRIC", help="time, user, system, memory or output.")] = "time",
+    minimize: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="time, user, system, memory, output or your own.", show_default="time"),
+    ] = None,
+    maximize: Annotated[
+        str | None, typer.Option(metavar="METRIC", help="The metric to make large: --maximize rps.")
+    ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="What limits such as time=1.02x are relative to.")
+        str | None,
+        typer.Option(metavar="COMMAND", help="What limits such as time=1.02x or time=baseline+5ms are relative to."),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="What others are compared with in tables.", show_default="the least mean time"
+        ),
     ] = None,
     names: Annotated[
-        list[str] | None, typer.Option("--name", metavar="NAME", help="Names of the commands, in order.")
+        list[str] | None,
+        typer.Option("--command-name", "-n", "--name", metavar="NAME", help="Names of the commands, in order."),
     ] = None,
     parameter_list: Annotated[
         list[str] | None,
         typer.Option("--parameter-list", "-L", metavar=PAIR, help="Fill in {NAME} with each of A,B,C."),
     ] = None,
+    parameter_scan: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option("--parameter-scan", "-P", metavar="NAME FIRST LAST", help="Fill in {NAME} with these numbers."),
+    ] = None,
+    parameter_step_size: Annotated[
+        str | None,
+        typer.Option("--parameter-step-size", "-D", metavar="N", help="From number to number.", show_default="1"),
+    ] = None,
     tolerance: Annotated[
         str | None,
-        typer.Option(metavar="AMOUNT", help="How close to the best is good enough: 5ms.", show_default="none"),
+        typer.Option(
+            metavar="AMOUNT", help="How close to the best is good enough: 5ms, or 5% of it.", show_default="none"
+        ),
+    ] = None,
+    sort: Annotated[
+        str, typer.Option(metavar="ORDER", help="Rows by command or by mean-time; auto is by command.")
+    ] = "auto",
+    *,
+    options: Options,
+) -> None:
+    """Find the best of several commands, within limits, with as few runs as possible; or measure one.
+
+    Exit status: 0 if an answer is certified, except for pauses rarer than the verdict says; 3 if it is certain that no
+    command meets every limit; 4 if the budget is spent before anything is certain, or if the answer pauses more often
+    than the others by more than chance explains, or for long where they never do; 5 if the runs contradict what the
+    guarantee rests on.
+    """
+    say_at_once()
+    from bestarm.race.contestants import contestants_of, with_another
+    from bestarm.race.limits import read_objective, read_tolerance
+
+    if sort not in _ORDERS:
+        raise InvalidInput("--sort", sort, f"must be one of {', '.join(_ORDERS)}", _ORDERS)
+    if minimize is not None and maximize is not None:
+        raise InvalidInput("--maximize", maximize, "state one of --minimize and --maximize; the other can be limited")
+    around = options.around()
+    contestants = contestants_of(
+        commands,
+        names or [],
+        parameter_list or [],
+        scan=parameter_scan,
+        step=parameter_step_size,
+        around=around,
+    )
+    contestants, base = with_another(contestants, baseline, "--baseline", around)
+    contestants, first = with_another(contestants, reference, "--reference", around)
+    known, option = options.known, "--minimize" if maximize is None else "--maximize"
+    objective = read_objective(maximize or minimize or "time", option, known)
+    near = (0.0, 0.0) if tolerance is None else read_tolerance(tolerance, known[objective])
+    goal: Literal["minimize", "maximize"] = "minimize" if maximize is None else "maximize"
+    question = options.question(objective, base, near, goal, first)
+    options.run(contestants, question, order=sort)
+
+
+def _run_suite(options: Options, suites: SuiteOptions, commands: list[str]) -> int:
+    """Run a gate on a suite of benchmarks. Returns the exit status that says what it came to."""
+    from bestarm.race.conditions import DEFAULT_MINUTES
+
+    conditions, prepare = options.conditions(), options.prepare or []
+    if len(prepare) > 1:
+        raise InvalidInput("--prepare", len(prepare), "state it once, for both programs")
+    stop_on_signals()
+    found = suites.run(
+        commands,
+        options.at_most or [],
+        shell=conditions.shell,
+        prepare=prepare[0] if prepare else None,
+        timeout=conditions.timeout,
+        warmup=conditions.warmup,
+        delta=options.delta,
+        seed=options.seed,
+        minutes=conditions.minutes or DEFAULT_MINUTES,
+        pairs=options.max_runs,
+        exports=options.exports(),
+    )
+    return INTERRUPTED if found.is_interrupted else EXITS[found.decided if options.ignore_health else found.found]
+
+
+@command(place=6, instead=INSTEAD)
+def gate(
+    candidate: Annotated[str, typer.Argument(metavar="COMMAND|LOG", help="A command, in quotes; with --eval, a log.")],
+    baseline: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="The command that the candidate is compared with.")
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Add a line of JSON with the verdict; `bestarm history FILE` lists them."),
     ] = None,
     *,
     options: Options,
+    logs: LogOptions,
+    suites: SuiteOptions,
 ) -> None:
-    """Find the best of several commands, within limits, with as few runs as possible.
+    """Let a command, or a model by its log, pass only if it is certain not to be worse by more than you allow.
 
-    Exit status: 0 if an answer is certified, except for pauses rarer than the verdict says; 3 if it is certain that no
-    command meets every limit; 4 if the budget is spent before anything is certain, or if the answer pauses and the
-    others do not; 5 if the runs contradict what the guarantee rests on.
-    """
-    from bestarm.race.contestants import contestants_of, with_baseline
-    from bestarm.race.limits import METRICS, read_objective
-
-    contestants = contestants_of(commands, names or [], parameter_list or [])
-    contestants, base = with_baseline(contestants, baseline)
-    objective = read_objective(minimize)
-    near = 0.0 if tolerance is None else METRICS[objective].read("--tolerance", tolerance)
-    options.run(contestants, options.question(objective, base, near))
-
-
-@command(place=6)
-def gate(
-    candidate: Annotated[str, typer.Argument(metavar="COMMAND", help="In quotes.")],
-    baseline: Annotated[str, typer.Option(metavar="COMMAND", help="What the candidate is compared with.")],
-    *,
-    options: Options,
-) -> None:
-    """Let a command pass only if it is certain not to be worse than another by more than you allow.
+    bestarm gate './new f' --baseline './old f' --at-most time=1.05x runs commands. bestarm gate --eval base.eval
+    new.eval --at-least accuracy=-1pp compares logs of evaluations, item by item. bestarm gate --suite pytest 'pytest
+    new/bench' --baseline 'pytest old/bench' compares all benchmarks of two programs.
 
     Exit status: 0 if it is certain that the candidate meets every limit, except for pauses rarer than the verdict says;
-    3 if it is certain that it does not; 4 if the budget is spent before either is, or if the candidate pauses and the
-    baseline does not; 5 if the runs contradict what the guarantee rests on. --at-most pauses=1% makes sure that pauses
-    are rare.
+    3 if it is certain that it does not; 4 if the budget or the items are spent before either is, or if the command that
+    a verdict favors pauses more often than the other by more than chance explains, or for long where that never does; 5
+    if the results contradict what the guarantee rests on. --at-most pauses=1% makes sure that pauses are rare.
     """
+    say_at_once()
     from bestarm.race.contestants import contestants_of
     from bestarm.race.plans import CANDIDATE
 
-    if not options.at_most:
+    if suites.suite is not None:
+        refuse_others(logs, (), "logs, and --suite runs commands")
+        refuse_others(options, _FOR_SUITES, "single commands, and --suite compares all benchmarks that they run")
+        if history is not None:
+            raise InvalidInput("--history", str(history), "is for single commands, and --suite compares benchmarks")
+        raise typer.Exit(_run_suite(options, suites, commands_of(candidate, baseline)))
+    refuse_others(suites, (), "benchmarks: --suite says of which kind")
+    if (baseline is None) == (logs.log_of_baseline is None):
+        raise InvalidInput("--baseline", UNSTATED, "state the command to compare with, or with --eval a log")
+    if logs.log_of_baseline is not None:
+        refuse_others(options, _FOR_LOGS, "commands, and --eval compares logs")
+        if history is not None:
+            raise InvalidInput("--history", str(history), "is for commands, and --eval compares logs")
+        limits = options.at_most or [], options.at_least or []
+        found = logs.run(candidate, *limits, options.delta, options.seed, options.exports())
+        raise typer.Exit(EXITS[found.decided if options.ignore_health else found.found])
+    refuse_others(logs, (), "logs: bestarm gate --eval BASELINE CANDIDATE")
+    if not options.at_most and not options.at_least:
         raise InvalidInput("--at-most", UNSTATED, "say what passes: --at-most time=1.02x")
-    old, new = contestants_of([baseline, candidate], [] if baseline != candidate else ["baseline", "candidate"])
-    options.run([old, new], options.question(CANDIDATE, old.name))
+    assert baseline is not None
+    names = [] if baseline != candidate else ["baseline", "candidate"]
+    old, new = contestants_of([baseline, candidate], names, around=options.around())
+    options.run([old, new], options.question(CANDIDATE, old.name), history)

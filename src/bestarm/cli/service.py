@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database
+from bestarm.cli.shared.arguments import AsJson, ConfigFile, Database, PrintConfig
 from bestarm.cli.shared.command import LIVE_STUDIES, command, study_command
-from bestarm.cli.shared.opening import check_text, read_token
+from bestarm.cli.shared.opening import check_text, read_token, whoami
 from bestarm.cli.shared.show import moment, new_table, plain_console, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
 from bestarm.texts import shown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ACTIONS = ("create", "list", "revoke")
 
 
-@command(place=250, panel=LIVE_STUDIES)
+@command(place=250, panel=LIVE_STUDIES, configured=True)
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen at; any but this machine's own needs a token.")] = (
         "127.0.0.1"
@@ -31,7 +31,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="TEXT|@FILE",
-            help="The token that clients must present; safer in a file or BESTARM_TOKEN, where ps does not show it.",
+            help="The token that clients must present; safer in a file or a variable, where ps does not show it.",
             hide_input=True,
         ),
     ] = None,
@@ -41,11 +41,32 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A host name to answer under; may be given several times.")
     ] = None,
-    proxy: Annotated[
+    trusted_proxies: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ADDRESS",
-            help="A trusted proxy, whose forwarded client addresses count; may be given several times.",
+            "--trusted-proxies",
+            "--proxy",
+            metavar="CIDR[,CIDR]",
+            help="Proxies whose X-Forwarded headers count: addresses or networks; may be given several times.",
+        ),
+    ] = None,
+    root_path: Annotated[
+        str,
+        typer.Option(metavar="PATH", help="The path under which a proxy shows the service, such as /bestarm."),
+    ] = "",
+    proxy_user_header: Annotated[
+        str | None,
+        typer.Option(metavar="HEADER", help="Where trusted proxies say who the user is, such as X-Forwarded-User."),
+    ] = None,
+    proxy_groups_header: Annotated[
+        str | None, typer.Option(metavar="HEADER", help="Where they say the user's groups, with commas between them.")
+    ] = None,
+    proxy_role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[GROUP=]ROLE",
+            help="The role of a group, or of all users; may be given several times.",
+            show_default="work",
         ),
     ] = None,
     rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
@@ -53,16 +74,28 @@ def serve(
         str | None,
         typer.Option(metavar="FILE", help="Write who asked for what, a line of JSON each; - is standard error."),
     ] = None,
+    wait_for_db: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="Wait so long for a database that is out of reach; inf is without end."),
+    ] = 0.0,
     db: Database = None,
+    config: ConfigFile = None,
+    print_config: PrintConfig = False,
 ) -> None:
     """Serve studies over HTTP, with a dashboard."""
     from bestarm.storage.opening import default_url
 
     try:
         from bestarm.web.limits import Limits
+        from bestarm.web.proxy_identity import ProxyIdentity
         from bestarm.web.server import serve as start
     except ImportError as error:
         raise InvalidInput(f"serve: needs the package {error.name!r}; pip install 'bestarm[web]'") from None
+    identity = None
+    if proxy_user_header is not None:
+        identity = ProxyIdentity(proxy_user_header, proxy_groups_header, proxy_role or ())
+    elif proxy_groups_header is not None or proxy_role:
+        raise InvalidInput("proxy-user-header", UNSTATED, "is needed to say in which header the user is")
     start(
         default_url() if db is None else db,
         host=host,
@@ -70,7 +103,10 @@ def serve(
         token=read_token(token),
         tokens=tokens,
         allowed_hosts=allow_host or (),
-        proxies=proxy or (),
+        proxies=trusted_proxies or (),
+        root_path=root_path,
+        proxy_identity=identity,
+        wait_seconds=wait_for_db,
         access_log=access_log,
         limits=Limits(rate=rate, burst=2 * rate),
     )
@@ -109,7 +145,7 @@ def token(
     if name is None:
         _print(storage.tokens(), as_json)
     elif what == "create":
-        made, kept = storage.make_token(check_text("name", name), role or "work", days)
+        made, kept = storage.make_token(check_text("name", name), role or "work", days, by=whoami())
         if as_json:
             print_json(_data(kept) | {"token": made})
             return
@@ -118,7 +154,7 @@ def token(
         print(f"token {shown(kept.name)} with the role {kept.role}{ends}; it is not shown again", file=sys.stderr)
         print(made)
     else:
-        gone = storage.revoke_token(check_text("name", name))
+        gone = storage.revoke_token(check_text("name", name), by=whoami())
         if as_json:
             print_json(_data(gone))
         else:

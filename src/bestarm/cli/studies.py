@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database, Reason, StudyName
+from bestarm.cli.shared.arguments import AsJson, Reason, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.opening import Access, check_text, load_plan, whoami
+from bestarm.cli.shared.opening import Access, Place, check_text, load_plan, saying_how_to_give_a_token, whoami
 from bestarm.cli.shared.show import counted, plain_console, print_json, say
 from bestarm.errors import InvalidInput
-from bestarm.texts import shown
+from bestarm.texts import Noun, shown
+
+if TYPE_CHECKING:
+    from bestarm.cli.shared.opening import AnyStudy
 
 _CHANGES = {"add": ("takes part", "take part"), "retire": ("is retired", "are retired")}
 
@@ -35,43 +38,56 @@ def new(
             show_default="random",
         ),
     ] = None,
-    db: Database = None,
+    *,
+    place: Place,
     as_json: AsJson = False,
 ) -> None:
     """Start a study from a study file."""
     from bestarm.problem.items import count_of
     from bestarm.study import Study
-    from bestarm.study.record.seeds import seeds_of
+    from bestarm.study.record.seeds import Seeds, seeds_of
 
-    study = Study.create(load_plan(source), name=name, seed=seed, items_seed=items_seed, storage=db)
-    plan = study.plan
-    seeds = seeds_of(plan, study.record).to_dict()
+    stated: dict[str, Any] = {"name": name, "seed": seed, "items_seed": items_seed}
+    given, client = load_plan(source), place.client()
+    study: AnyStudy
+    if client is None:
+        study = Study.create(given, storage=place.db, **stated)
+        drawn, kept = seeds_of(study.plan, study.record), study.storage.url
+    else:
+        with saying_how_to_give_a_token():
+            study = client.create(given, **stated)
+        now = study.status()
+        assert now.seed is not None
+        drawn, kept = Seeds(now.seed, now.items_seed), place.url
+    plan, seeds = study.plan, drawn.to_dict()
     bundles = [metrics for metrics in plan.yields.values() if len(metrics) > 1]
     if as_json:
-        data: dict[str, object] = {"study": study.name, "db": study.storage.url}
+        data: dict[str, object] = {"study": study.name, "db": kept}
         data |= {"arms": plan.arm_names, "metrics": plan.measured, **seeds}
         if bundles:
             data["measurements"] = bundles
-        if plan.items is not None:
+        if plan.blocks is not None:
+            data["blocks"] = {"name": plan.blocks.name, "size": plan.blocks.size}
+        elif plan.items is not None:
             data["items"] = count_of(plan.items)
         print_json(data)
         return
-    what = f"{counted(len(plan.arms), 'arm')}, {counted(len(plan.measured), 'metric')}"
+    what = f"{plan.noun.counted(len(plan.arms))}, {counted(len(plan.measured), 'metric')}"
     what += "".join(f" ({' + '.join(metrics)} in one test)" for metrics in bundles)
-    if plan.items is not None:
+    if plan.blocks is not None:
+        what += f", {Noun.of(plan.blocks.name).many} of {plan.blocks.size}"
+    elif plan.items is not None:
         what += f", {counted(count_of(plan.items), 'item')}"
     console = plain_console()
-    console.print(
-        f"{shown(study.name)}: {what}, policy {plan.policy}, delta {plan.delta:g}; kept in {study.storage.url}"
-    )
+    console.print(f"{shown(study.name)}: {what}, policy {plan.policy}, delta {plan.delta:g}; kept in {kept}")
     options = " ".join(f"--{field.replace('_', '-')} {seed}" for field, seed in seeds.items())
     console.print(f"To repeat its random choices: {options}")
     called, metrics = shlex.quote(study.name), plan.yields[0]
     values = " ".join(shlex.quote(f"{metric}=VALUE") for metric in metrics) if len(metrics) > 1 else "VALUE"
     # A URL may hold a password, so it is not repeated.
-    where = "" if db is None else " --db URL" if "://" in db else f" --db {shlex.quote(db)}"
+    where = "" if (db := place.db) is None else " --db URL" if "://" in db else f" --db {shlex.quote(db)}"
     steps = (
-        (f"bestarm ask {called} -n 4{where}", "which tests to make"),
+        (f"bestarm ask {called} {'-n 4' if plan.blocks is None else '--block'}{where}", "which tests to make"),
         (f"bestarm tell {called} TEST {values}{where}", "what came out"),
         (f"bestarm status {called}{where}", "where it stands"),
     )
@@ -85,15 +101,15 @@ def extend(
     name: StudyName,
     tests: Annotated[int | None, typer.Option(metavar="N", help="How many more tests.")] = None,
     cost: Annotated[float | None, typer.Option(metavar="C", help="How much more cost.")] = None,
+    blocks: Annotated[int | None, typer.Option(metavar="N", help="How many more blocks, such as plates.")] = None,
+    hours: Annotated[float | None, typer.Option(metavar="H", help="How many more hours.")] = None,
     *,
     access: Access,
 ) -> None:
     """Allow more tests: the study goes on where its budget ended, with the same guarantee."""
     study = access.open(name)
-    now = study.extend(tests, cost)
-    allowed = [f"{now.tests:,.0f} tests"] if now.tests is not None else []
-    allowed += [f"a cost of {now.cost:,.10g}"] if now.cost is not None else []
-    say(f"{study.name} may now use {' or '.join(allowed)} in all.")
+    now = study.extend(tests, cost, blocks=blocks, hours=hours)
+    say(f"{study.name} may now use {now.words(study.plan.blocks)} in all.")
 
 
 @study_command(place=194)
@@ -118,18 +134,34 @@ def arms(
     say(f"{', '.join(names)} {_CHANGES[what][len(names) > 1]} in {study.name}.")
 
 
+@study_command(place=196)
+def reserve(
+    name: StudyName,
+    share: Annotated[float, typer.Argument(metavar="SHARE", help="From 0, which keeps nothing, to below 1.")],
+    *,
+    access: Access,
+) -> None:
+    """Change the share of delta that is kept for arms that come later or are retired, before the first test."""
+    study = access.open(name)
+    study.set_reserve(share)
+    say(f"{study.name} keeps {100 * share:g}% of delta for arms that come later or are retired.")
+
+
 @study_command(place=240)
 def archive(
     name: StudyName,
     undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
-    db: Database = None,
+    *,
+    place: Place,
 ) -> None:
     """Put a study away: it can be read and not changed."""
-    from bestarm.storage.opening import open_storage
+    from bestarm.storage.opening import is_service, open_storage
     from bestarm.study.record.checks import find_record
 
-    storage = open_storage(db)
-    # The study is not opened, so that one that cannot be read can be put away too.
-    record = find_record(storage, check_text("study", name))
-    storage.archive(record.key, whoami(), undo=undo)
-    say(f"{record.name} is {'back' if undo else 'archived; `bestarm archive --undo` brings it back'}.")
+    if is_service(place.url):
+        place.open(name).archive(undo=undo)
+    else:
+        # The study is not opened, so that one that cannot be read can be put away too.
+        storage = open_storage(place.db)
+        storage.archive(find_record(storage, check_text("study", name)).key, whoami(), undo=undo)
+    say(f"{name} is {'back' if undo else 'archived; `bestarm archive --undo` brings it back'}.")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bestarm.cli.shared.arguments import Key, Reason, StudyName, Yes
+from bestarm.cli.shared.arguments import IgnoredColumns, Key, Reason, StudyName, Yes
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import confirm_far, record_confirmed, recorded_words, results_file
-from bestarm.cli.shared.opening import Access, check_text, repeatable_with_key
+from bestarm.cli.shared.opening import Access, check_text, repeatable_with_key, stated_reason
 from bestarm.cli.shared.show import say
 from bestarm.errors import UNSTATED, InvalidInput
 
@@ -34,10 +34,11 @@ def tell(
     table: Annotated[
         str | None,
         typer.Option(
+            "--from",
             "--csv",
             metavar="FILE",
-            help="Many results: columns test,value or arm,metric,value, or a column for each metric; - is standard "
-            "input.",
+            help="Many results, in CSV or an Excel workbook: columns test,value or arm,metric,value, or a column for "
+            "each metric; - is standard input.",
         ),
     ] = None,
     correct: Annotated[
@@ -51,10 +52,11 @@ def tell(
     reason: Reason = "",
     yes: Yes = False,
     key: Key = None,
+    ignore: IgnoredColumns = None,
     *,
     access: Access,
 ) -> None:
-    """Record results: TEST VALUE, or --arm A --metric M VALUE, or --csv FILE."""
+    """Record results: TEST VALUE, or --arm A --metric M VALUE, or --from FILE."""
     from bestarm.study import Study
     from bestarm.study.files.exchange import tell_results
     from bestarm.study.intake.names import read_test
@@ -72,8 +74,8 @@ def tell(
         is_clear = len(words) == 2 or (len(words) > 2 and all("=" in word for word in words[1:]))
     if not is_clear:
         raise InvalidInput(
-            "tell: give TEST VALUE, or --arm ARM --metric METRIC VALUE, or --csv FILE; of several metrics METRIC=VALUE "
-            "for each in place of VALUE"
+            "tell: give TEST VALUE, or --arm ARM --metric METRIC VALUE, or --from FILE; of several metrics "
+            "METRIC=VALUE for each in place of VALUE"
         )
     if correct and not by_number:
         raise InvalidInput("--correct", UNSTATED, "goes with TEST VALUE, one test at a time")
@@ -82,7 +84,9 @@ def tell(
     if item is not None and not by_name:
         raise InvalidInput("--item", UNSTATED, "goes with --arm; a test's number says which item it is of")
     if key is not None and by_number:
-        raise InvalidInput("--key", UNSTATED, "goes with --arm and --metric, or --csv; a test's number is key enough")
+        raise InvalidInput("--key", UNSTATED, "goes with --arm and --metric, or --from; a test's number is key enough")
+    if ignore and not is_table:
+        raise InvalidInput("--ignore", UNSTATED, "goes with --from")
     check_text("reason", reason)
     if table is not None:
         study = access.open(name)
@@ -90,9 +94,12 @@ def tell(
         def record(check_far: bool) -> Recorded:
             with results_file(table) as (file, called), repeatable_with_key():
                 # The same lines may well be piped in twice, such as yes and no. A file is one set of results.
+                how: dict[str, Any] = {"key": key, "check_far": check_far, "ignore": ignore or ()}
                 if isinstance(study, Study):
-                    return tell_results(study, file, called, once=table != "-", key=key, check_far=check_far)
-                return study.tell_csv(file.read(), key=key, check_far=check_far)
+                    return tell_results(study, file, called, once=table != "-", **how)
+                from bestarm.parsing import read_bytes
+
+                return study.tell_csv(read_bytes(file, called), **how)
 
         said = recorded_words(study, record_confirmed(record, yes, table))
     elif arm is not None:
@@ -113,7 +120,7 @@ def tell(
         study = access.open(name)
         confirm_far(lambda: study.check_far([(number, result)]), yes)
         if correct:
-            study.correct(number, result, reason)
+            study.correct(number, result, stated_reason(reason))
         else:
             study.tell(number, result)
         said = f"{'Corrected' if correct else 'Recorded'}: test {number} = {_shown(result)}."
@@ -122,21 +129,23 @@ def tell(
 
 def _result(words: Sequence[str]) -> Result:
     """A value, or METRIC=VALUE, several times."""
-    from bestarm.parsing import read_number
+    from bestarm.study.intake.values import Value, typed
 
     if len(words) == 1 and "=" not in words[0]:
-        return read_number(words[0])
-    found: dict[str, float] = {}
+        return typed(words[0])
+    found: dict[str, Value] = {}
     for word in words:
         metric, _, text = check_text("value", word).rpartition("=")
         metric = metric.strip()
         if metric in found:
             raise InvalidInput("value", word, f"{metric!r} is given twice")
-        found[metric] = read_number(text, f"value of {metric!r}")
+        found[metric] = typed(text, f"value of {metric!r}")
     return found
 
 
 def _shown(result: Result) -> str:
+    from bestarm.study.intake.values import shown
+
     if isinstance(result, Mapping):
-        return ", ".join(f"{metric} {value:g}" for metric, value in result.items())
-    return f"{result:g}"
+        return ", ".join(f"{metric} {shown(value)}" for metric, value in result.items())
+    return shown(result)

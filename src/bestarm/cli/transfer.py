@@ -6,14 +6,21 @@ import dataclasses
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database, Key, StudyName, Worker, Yes
+from bestarm.cli.shared.arguments import (
+    AsJson,
+    ColumnNames,
+    IgnoredColumns,
+    Key,
+    StudyName,
+    Yes,
+)
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import is_stdout, record_confirmed, recorded_words, results_file, writing
-from bestarm.cli.shared.opening import check_text, open_local_study, repeatable_with_key, whoami
+from bestarm.cli.shared.opening import Access, Place, check_text, repeatable_with_key
 from bestarm.cli.shared.show import counted, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
 from bestarm.texts import shown
@@ -34,7 +41,8 @@ def export(
     everything: Annotated[
         bool, typer.Option("--all", help="Everything of the study, for `bestarm import` to restore it from.")
     ] = False,
-    db: Database = None,
+    *,
+    place: Place,
 ) -> None:
     """Write out every test and result, or with --all a backup of the whole study."""
     from bestarm.study.files.exchange import write_csv, write_json
@@ -42,25 +50,26 @@ def export(
     if everything:
         if form is not None:
             raise InvalidInput("--format", UNSTATED, "cannot be combined with --all, whose files have their own format")
-        _back_up(name, db, out)
+        _back_up(name, place, out)
         return
     writers = {"csv": write_csv, "json": write_json}
     chosen = form or ("json" if out is not None and out.suffix.lower() == ".json" else "csv")
     if chosen not in writers:
         raise InvalidInput("format", form, "must be csv or json", writers)
-    study = open_local_study(name, db)
+    study = place.read(name)
     with writing(out) as file:
         tests = writers[chosen](study, file)
     if not is_stdout(out):
         say(f"{counted(tests, 'test')} of {study.name} written to {out}.")
 
 
-def _back_up(name: str, db: str | None, out: Path | None) -> None:
-    from bestarm.storage.opening import open_storage
+def _back_up(name: str, place: Place, out: Path | None) -> None:
+    from bestarm.storage.opening import is_service, open_storage
     from bestarm.study.files.backup import write_backup
     from bestarm.study.record.checks import find_record
 
-    storage = open_storage(db)
+    # In a database the study is not opened, so that one that cannot be read can be kept, too.
+    storage = place.read(name).storage if is_service(place.url) else open_storage(place.db)
     record = find_record(storage, check_text("study", name))
     with writing(out) as file:
         made = write_backup(storage, record, file)
@@ -73,7 +82,10 @@ def import_(
     name: Annotated[str, typer.Argument(metavar="[STUDY]", help="The study's name; leave it out for a backup.")],
     path: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="CSV with the columns arm,metric,value, or a backup; - is standard input."),
+        typer.Argument(
+            metavar="FILE",
+            help="CSV or Excel workbook with the columns arm,metric,value, or a backup; - is standard input.",
+        ),
     ] = None,
     new_name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Restore a backup under this name.")
@@ -81,26 +93,38 @@ def import_(
     yes: Yes = False,
     again: Annotated[bool, typer.Option("--again", help="Take a file that is in the study already.")] = False,
     key: Key = None,
-    worker: Worker = None,
-    db: Database = None,
+    ignore: IgnoredColumns = None,
+    *,
+    access: Access,
+    columns: ColumnNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Record past results from a CSV file, or restore a study from a backup (`export --all`); all or nothing."""
-    from bestarm.study.files.exchange import import_results
+    """Record past results from CSV or an Excel workbook, or restore a backup (`export --all`); all or nothing."""
+    from bestarm.study import Study
+    from bestarm.study.files.exchange import import_results, read_columns
 
     if path is None:
-        for option, given in (("--again", again), ("--key", key), ("--worker", worker)):
+        for option, given in {
+            "--again": again,
+            "--key": key,
+            "--worker": access.worker,
+            "--map": columns,
+            "--ignore": ignore,
+        }.items():
             if given:
                 raise InvalidInput(option, UNSTATED, "is for STUDY FILE, not for a backup")
-        _restore(name, db, new_name, as_json)
+        _restore(name, access.db, new_name, as_json)
         return
     if new_name is not None:
         raise InvalidInput("--as", UNSTATED, "is only for a backup: bestarm import FILE --as NAME")
-    study = open_local_study(name, db, check_text("worker", worker or whoami()))
+    study, meanings = access.open(name), read_columns(columns)
 
     def record(check_far: bool) -> Recorded:
         with results_file(path) as (file, called), repeatable_with_key():
-            return import_results(study, file, called, once=not again, key=key, check_far=check_far)
+            how: dict[str, Any] = {"once": not again, "key": key, "columns": meanings, "ignore": ignore or ()}
+            if isinstance(study, Study):
+                return import_results(study, file, called, check_far=check_far, **how)
+            return study.tell_csv(file.read(), past=True, check_far=check_far, **how)
 
     recorded = record_confirmed(record, yes, path)
     if as_json:
@@ -136,12 +160,13 @@ def report(
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write it; STUDY.html by default.")
     ] = None,
     forecast: Annotated[bool, typer.Option(help="Simulate what remains of a running study.")] = True,
-    db: Database = None,
+    *,
+    place: Place,
 ) -> None:
     """Write a report: one HTML file to read, print and keep."""
-    from bestarm.study.files.report import study_report
+    from bestarm.study.reports.report import study_report
 
-    study = open_local_study(name, db)
+    study = place.read(name)
     file = out or Path(re.sub(r"[^\w.-]+", "-", study.name).strip("-.") + ".html")
     page = study_report(study, forecast=forecast)
     with writing(file) as stream:
@@ -158,10 +183,11 @@ def track(
         typer.Option(metavar="URI", help="MLflow's tracking URI; else $MLFLOW_TRACKING_URI, or its default."),
     ] = None,
     experiment: Annotated[str, typer.Option(metavar="NAME", help="The experiment in MLflow.")] = "bestarm",
-    db: Database = None,
+    *,
+    place: Place,
 ) -> None:
     """Write results, intervals and the verdict to MLflow. Repeating it is safe."""
     from bestarm.integrations.mlflow import to_mlflow
 
-    run = to_mlflow(open_local_study(name, db), tracking_uri=to, experiment=experiment)
+    run = to_mlflow(place.open(name), tracking_uri=to, experiment=experiment)
     say(f"Tracked: run {run} of experiment {experiment}")

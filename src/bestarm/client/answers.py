@@ -17,6 +17,7 @@ from bestarm.analysis.status.status import Status, StudyState
 from bestarm.answer import Answer, Difference, Guarantee
 from bestarm.storage.base import Event, Pending
 from bestarm.study.intake.names import Test
+from bestarm.texts import ARM
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ NULLS: dict[type, dict[str, float]] = {
     OpenQuestion: {"tests": math.inf},
     Outlook: dict.fromkeys(("median_tests", "p90_tests", "median_cost", "p90_cost"), math.inf),
     Share: dict.fromkeys(("value", "low", "high"), math.nan),
-    Status: {"cost": math.inf},
+    Status: {"cost": math.inf, "tests_left": math.inf},
 }
 """JSON has no infinite and no unknown numbers. By data class and field: what null stands for."""
 
@@ -60,9 +61,13 @@ class StudyLine:
     left: int | None = None
     answered: tuple[str, ...] = ()
     claim: str = ""
+    decided: str = ""
     guarantee: Guarantee | None = None
     void_because: tuple[str, ...] = ()
     error: str | None = None
+    progress: float | None = None
+    arm_word: str | None = ARM
+    waiting: int | None = None
 
 
 def read(kind: type[T], data: dict[str, Any]) -> T:

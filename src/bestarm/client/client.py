@@ -21,11 +21,14 @@ class Client:
     """The studies of a service at `url`, such as http://127.0.0.1:8000. Threads may share one.
 
     What the service refuses is `InvalidInput`, as if the study were here; if the service or its
-    database cannot be reached, it is `StorageError`.
+    database cannot be reached, it is `StorageError`. `ca_file` has the certificate of an authority that this machine
+    does not trust by itself.
     """
 
-    def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
-        self._connection = Connection(url, token, timeout)
+    def __init__(
+        self, url: str, token: str | None = None, *, timeout: float = 60.0, ca_file: str | None = None
+    ) -> None:
+        self._connection = Connection(url, token, timeout, ca_file)
 
     @property
     def url(self) -> str:
@@ -84,6 +87,17 @@ class Client:
         for line in self._lines(archived=True, name=name):
             status = self._connection.get(f"/api/studies/{line.id}")
             return RemoteStudy(self._connection, line.id, Plan.from_record(status["plan"]), holder=holder)
+        raise self._no_study(name)
+
+    def _no_study(self, name: str) -> NotFound:
         there = [line.name for line in self._lines(archived=True, limit=11)]
         listed = ", ".join(map(repr, there[:10])) + (" and more" if len(there) > 10 else "")
-        raise NotFound("study", name, f"no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}")
+        reason = f"no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}"
+        return NotFound("study", name, reason)
+
+    def delete(self, name: str) -> None:
+        """Remove the archived study of that name and all its results, for good."""
+        for line in self._lines(archived=True, name=name):
+            self._connection.post(f"/api/studies/{line.id}/delete", {"name": name})
+            return
+        raise self._no_study(name)

@@ -8,16 +8,17 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import httpx
 
-from bestarm.client.answers import read
+from bestarm.client.answers import read as read_as
 from bestarm.parsing import read_json
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.study.intake.values import RefusedValue
+from bestarm.study.intake.xlsx_file import XLSX, ZIPPED
 from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
@@ -35,6 +36,10 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
 """No connection was made, so the service has not heard of the request."""
 
 
+_UNKNOWN_AUTHORITY = range(18, 22)
+"""OpenSSL's codes for a certificate whose issuer this machine does not know."""
+
+
 class Unanswered(OutcomeUnknown):
     """The service itself has not answered. When it does answer, it says how to go on."""
 
@@ -42,7 +47,7 @@ class Unanswered(OutcomeUnknown):
 class Connection:
     """Requests to one service. Threads may share it, and so may a process and its children."""
 
-    def __init__(self, url: str, token: str | None, timeout: float) -> None:
+    def __init__(self, url: str, token: str | None, timeout: float, ca_file: str | None = None) -> None:
         if not _is_address(url):
             # Never show a password or a token that is part of it.
             said = UNSTATED if set(url) & set("@?#=") else url
@@ -55,14 +60,23 @@ class Connection:
             raise InvalidInput("token", UNSTATED, "must be printable ASCII")
         self.url = url.rstrip("/")
         self._timeout = timeout
+        self._trust = _trusted(ca_file) if httpx.URL(url).scheme == "https" else None
         self._headers = {"Accept-Encoding": "gzip", "Accept": "application/json", "User-Agent": "bestarm"}
+        # A service behind a login wants it with whatever changes something: no page of another site can send it.
+        self._headers["X-Requested-With"] = "bestarm"
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         self._http: httpx.Client | None = None
         self._in_flight = 0
         self._closed = False
+        self._identity = ""
         self._process = os.getpid()
         self._lock = threading.Lock()
+
+    def as_holder(self, name: str) -> str:
+        """The name under which this service records what `name` does: with a token, that of the token comes first."""
+        own = self._identity
+        return name if not own or name == own or name.startswith(f"{own}@") else f"{own}@{name}"
 
     def close(self) -> None:
         """Close all connections once no request is under way. A later request opens one of its own: a heartbeat may
@@ -82,6 +96,11 @@ class Connection:
         whole = f"{path}?{urlencode(query)}" if query else path
         return self._request("GET", whole, None, headers)
 
+    def get_file(self, path: str) -> bytes:
+        """The file at a path."""
+        data: bytes = self._request("GET", path, None, {}, bytes)
+        return data
+
     def post(self, path: str, body: dict[str, Any], *, key: str | None = None) -> Any:
         """The answer to a request, which may be sent twice: it must be harmless when repeated, or have a `key`."""
         try:
@@ -92,10 +111,18 @@ class Connection:
         return self._request("POST", path, data, headers)
 
     def post_csv(self, path: str, data: bytes, *, key: str) -> Any:
-        """The same for a CSV file."""
-        return self._request("POST", path, data, {"Content-Type": "text/csv", "Idempotency-Key": key})
+        """The same for a CSV file or an Excel workbook."""
+        kind = XLSX if data.startswith(ZIPPED) else "text/csv"
+        return self._request("POST", path, data, {"Content-Type": kind, "Idempotency-Key": key})
 
-    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        read: Callable[[bytes], Any] = read_json,
+    ) -> Any:
         give_up = time.monotonic() + self._timeout
         broken: httpx.RequestError | None = None
         attempts = 0
@@ -115,7 +142,8 @@ class Connection:
             if response.status_code == 429 and time.monotonic() + wait < give_up:
                 time.sleep(wait)
                 continue
-            return self._answer(response.status_code, response.content, headers)
+            self._identity = unquote(response.headers.get("Bestarm-Name", "")) or self._identity
+            return self._answer(response.status_code, response.content, headers, read)
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[httpx.Client]:
@@ -142,9 +170,7 @@ class Connection:
             base_url=address,
             headers=self._headers,
             timeout=self._timeout,
-            # The system's certificates, not those that come with httpx. Loading them takes 90 ms, and plain HTTP has no
-            # use for them.
-            verify=ssl.create_default_context() if address.scheme == "https" else False,
+            verify=self._trust or False,
             limits=httpx.Limits(max_keepalive_connections=_MOST_IDLE, keepalive_expiry=None),
             # The address and the token are those that were given, whatever proxies or passwords the environment names.
             trust_env=False,
@@ -156,13 +182,13 @@ class Connection:
             return StorageError(said)
         return Unanswered(f"{said}; whether this was recorded is not known")
 
-    def _answer(self, status: int, data: bytes, headers: dict[str, str]) -> Any:
+    def _answer(self, status: int, data: bytes, headers: dict[str, str], read: Callable[[bytes], Any]) -> Any:
         if status == 304:
             return None
         try:
-            answer = read_json(data)
             if 200 <= status < 300:
-                return answer
+                return read(data)
+            answer = read_json(data)
             reason, complaints = answer["error"]["reason"], _complaints(answer["error"])
             kind = _of_kind(status, answer["error"])
         except (ValueError, KeyError, TypeError):
@@ -186,6 +212,22 @@ def _is_address(url: str) -> bool:
     return is_whole and not set(url) & set("@?#")
 
 
+def _trusted(ca_file: str | None) -> ssl.SSLContext:
+    """The system's certificates, not those that come with httpx, and those in `ca_file`. Loading them takes 90 ms, and
+    plain HTTP has no use for them."""
+    trust = ssl.create_default_context()
+    if ca_file is not None:
+        try:
+            trust.load_verify_locations(ca_file)
+        except OSError as error:
+            is_ssl = isinstance(error, ssl.SSLError)
+            reason = "has no certificate in PEM" if is_ssl else f"cannot be read: {error.strerror}"
+            raise InvalidInput(
+                "ca_file", ca_file, f"{reason}; name the file with the authority's certificate"
+            ) from None
+    return trust
+
+
 def _may_retry(error: httpx.RequestError) -> bool:
     cannot_help = isinstance(_system_error(error), ConnectionRefusedError | ssl.SSLError)
     return not isinstance(error, httpx.TimeoutException) and not cannot_help
@@ -204,6 +246,10 @@ def _words(error: httpx.RequestError) -> str:
         return "cannot be reached; is it running?"
     if isinstance(error, httpx.TimeoutException):
         return "did not answer in time"
+    if isinstance(cause := _system_error(error), ssl.SSLCertVerificationError):
+        said = f"its certificate is not trusted: {cause.verify_message.rstrip('.')}"
+        advice = "; if your organization has an authority of its own, give its certificate with --ca-file FILE"
+        return f"{said}{advice}, or set BESTARM_CA_FILE" if cause.verify_code in _UNKNOWN_AUTHORITY else said
     return f"the connection failed: {str(error).rstrip('.') or type(error).__name__}"
 
 
@@ -227,4 +273,4 @@ _KINDS = {kind.kind: kind for kind in (AlreadyTold, FarValue, NameTaken, NotFoun
 
 def _complaints(error: dict[str, Any]) -> list[Complaint]:
     """What a service says in detail. An older one does not."""
-    return [read(Complaint, {"sentence": one["reason"]} | one) for one in error.get("complaints") or [error]]
+    return [read_as(Complaint, {"sentence": one["reason"]} | one) for one in error.get("complaints") or [error]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing.arms import ArmStanding
@@ -20,24 +20,26 @@ from bestarm.analysis.status.words import question
 from bestarm.answer import Answer, Difference
 from bestarm.client.answers import read, read_answer, read_event, read_forecast, read_pending, read_test
 from bestarm.client.connection import Connection, Unanswered
+from bestarm.client.files import FileTransfer
 from bestarm.client.sending import MOST_AT_ONCE, checked_batch, given_result, in_parts, named_test, told_result
-from bestarm.problem import Budget, Plan
+from bestarm.problem import Amount, Budget, Plan
+from bestarm.problem.blocks import BlockOrder
 from bestarm.problem.items import ItemOrder
-from bestarm.storage.base import Aside, Event, Pending
+from bestarm.storage.base import Aside, AuditLine, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
-from bestarm.study.files.exchange import Recorded
 from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.intake.items import items_of
 from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
 from bestarm.study.intake.new_results import GivenResult
 from bestarm.study.intake.values import Result
-from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease
+from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease, check_reason
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
 
 
-class RemoteStudy:
+class RemoteStudy(FileTransfer):
     """A study on a server, with the methods and properties of `bestarm.Study`."""
 
     def __init__(self, connection: Connection, key: int, plan: Plan, *, holder: str | None = None) -> None:
@@ -65,8 +67,8 @@ class RemoteStudy:
 
     @property
     def holder(self) -> str:
-        """The name under which tests are held: this object's, in this process."""
-        return self._held_as.now()
+        """The name under which tests are held: this object's, in this process, after that of the token."""
+        return self._connection.as_holder(self._held_as.now())
 
     def __repr__(self) -> str:
         return f"<bestarm.client.RemoteStudy {self.name!r} at {self._connection.url!r}>"
@@ -106,24 +108,33 @@ class RemoteStudy:
         check_ask(n, days, lease)
         if key is not None and check_key(key) and n > MOST_AT_ONCE:
             raise InvalidInput("n", n, f"with a key, at most {MOST_AT_ONCE:,} at a time", shown=f"{n:,}")
-        beats = days is None and lease is None
-        stated = {"lease": LEASE if beats else lease, "days": None if days == math.inf else days}
-        terms = {name: number for name, number in stated.items() if number is not None}
         tests: list[Test] = []
         while len(tests) < n:
             wanted = min(n - len(tests), MOST_AT_ONCE)
-            request = key or self._take_unanswered() or new_key()
-            try:
-                asked = self._post("ask", {"n": wanted, **terms}, key=request)["tests"]
-            except StorageError:
-                self._unanswered = request
-                raise
-            tests += map(read_test, asked)
-            if beats:
-                self._holds.add(test["id"] for test in asked)
+            asked = self._ask({"n": wanted}, days, lease, key)
+            tests += asked
             if len(asked) < wanted:
                 break
         return tests
+
+    def ask_block(self, *, days: float | None = None, lease: float | None = None, key: str | None = None) -> list[Test]:
+        """All tests of the next block, as `Study.ask_block` hands them out."""
+        check_ask(1, days, lease)
+        return self._ask({"block": True}, days, lease, None if key is None else check_key(key))
+
+    def _ask(self, wanted: dict[str, Any], days: float | None, lease: float | None, key: str | None) -> list[Test]:
+        beats = days is None and lease is None
+        stated = {"lease": LEASE if beats else lease, "days": None if days == math.inf else days}
+        terms = {name: number for name, number in stated.items() if number is not None}
+        request = key or self._take_unanswered() or new_key()
+        try:
+            asked = self._post("ask", {**wanted, **terms}, key=request)["tests"]
+        except StorageError:
+            self._unanswered = request
+            raise
+        if beats:
+            self._holds.add(test["id"] for test in asked)
+        return [*map(read_test, asked)]
 
     def _take_unanswered(self) -> str | None:
         """The key of an ask that was not answered, for one thread to ask again."""
@@ -132,11 +143,14 @@ class RemoteStudy:
             return taken
 
     def tell(self, test: Test | int, value: Result) -> None:
-        """Record the result of a test. Once it returns, the result is safe.
-
-        A test of several metrics is told all its values at once: `study.tell(test, {"time": 1.2, "memory": 340})`.
-        """
-        self.tell_many([(test, value)])
+        """Record the result of a test, as `Study.tell` does. Once it returns, the result is safe."""
+        try:
+            self.tell_many([(test, value)])
+        except InvalidInput as error:
+            # Over HTTP a field is named by its place in the request, such as results[0].value.
+            named = ((one, (one.field or "").removeprefix("results[0].")) for one in error.complaints)
+            error.complaints = tuple(dataclasses.replace(one, field=field or None) for one, field in named)
+            raise
 
     def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none; at most 10,000."""
@@ -174,34 +188,25 @@ class RemoteStudy:
             {"told": checked_batch(rows), "given": checked_batch([given_result(result) for result in given])},
         )
 
-    def tell_csv(self, data: bytes, *, key: str | None = None, check_far: bool = False) -> Recorded:
-        """Record the results of a CSV file, all or none, as `bestarm tell --csv` does; the same file counts once."""
-        query = urlencode({"holder": self.holder} | ({"check_far": "true"} if check_far else {}))
-        path = f"/api/studies/{self.id}/csv?{query}"
-        key = new_key() if key is None else check_key(key)
-        with self._advising(key):
-            told = self._connection.post_csv(path, data, key=key)
-        return Recorded(told["told"], skipped=told.get("skipped", 0), known=told.get("known", 0))
-
-    def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
+    def correct(self, test: Test | int, value: Result, reason: str) -> None:
         """Replace a result that was told wrongly, or some of its values; the old one stays in the log.
 
         Look for mistakes by a rule that ignores values: correcting only surprising values voids the guarantee.
         """
-        self._post("correct", told_result(test, value) | {"reason": reason})
+        self._post("correct", told_result(test, value) | {"reason": check_reason(reason)})
 
-    def fail(self, test: Test | int, reason: str = "") -> None:
+    def fail(self, test: Test | int, reason: str) -> None:
         """Say that an attempt at a test failed: it is handed out again, and the reason kept in the log."""
-        self._end("fail", test, reason, key=new_key())
+        self._end("fail", test, check_reason(reason), key=new_key())
 
     def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
         """Say that your attempt at a test failed, without saying what that counts."""
         check_aside(kind)
         self._end("set-aside", test, reason, key=new_key(), kind=kind)
 
-    def abandon(self, test: Test | int, reason: str = "") -> None:
+    def abandon(self, test: Test | int, reason: str) -> None:
         """Give a test up: its result is no longer expected, and will be refused."""
-        self._end("abandon", test, reason)
+        self._end("abandon", test, check_reason(reason))
 
     def _end(self, how: str, test: Test | int, reason: str, *, key: str | None = None, **more: str) -> None:
         named = named_test(test)
@@ -227,11 +232,13 @@ class RemoteStudy:
         for part in in_parts(numbers_of(tests)):
             self._post("renew", {"tests": part, "lease": lease})
 
-    def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
-        """Raise the budget by a number of tests, or by a cost. Returns what is allowed now."""
-        more = {"tests": tests, "cost": cost}
+    def extend(
+        self, tests: Amount = None, cost: Amount = None, *, blocks: Amount = None, hours: Amount = None
+    ) -> Budget:
+        """Raise the budget, as `Study.extend` does. Returns what is allowed now."""
+        more = {"tests": tests, "cost": cost, "blocks": blocks, "hours": hours}
         now = self._post("extend", {name: more[name] for name in more if more[name] is not None}, key=new_key())
-        return Budget(now["tests"], now["cost"])
+        return Budget(**now)
 
     def add_arms(self, arms: Iterable[str]) -> None:
         """Add arms, for which the plan has a `reserve`."""
@@ -241,6 +248,11 @@ class RemoteStudy:
     def retire(self, arm: str, reason: str = "") -> None:
         """Take an arm out: it is no longer measured, and the question is about the others."""
         self._post("arms/retire", {"arm": arm, "reason": reason[:2000]}, key=new_key())
+        self._status()
+
+    def set_reserve(self, share: float) -> None:
+        """Before the first test: the share of delta that is kept for arms that come later or are retired."""
+        self._post("reserve", {"share": share}, key=new_key())
         self._status()
 
     def archive(self, *, undo: bool = False) -> None:
@@ -344,9 +356,15 @@ class RemoteStudy:
             rows.append((test, read_pending(row, self.arm_number(test.arm), self.metric_number(test.metric))))
         return rows
 
+    def audit(self) -> list[AuditLine]:
+        """Who did what in this study, the oldest first: a line for each request, with its tests."""
+        return self.copy().audit()
+
     def log(self, last: int | None = None) -> list[Event]:
-        """What happened in this study, the oldest first; at most the newest 10,000 events."""
+        """What happened in this study, the oldest first; the newest 10,000 events unless `last` is more."""
         check_last(last)
+        if last is not None and last > MOST_AT_ONCE:
+            return self.copy().log(last)
         events = []
         for row in self._get("log", {"last": min(last or MOST_AT_ONCE, MOST_AT_ONCE)}):
             arm = None if row["arm"] is None else self.arm_number(row["arm"])
@@ -368,10 +386,7 @@ class RemoteStudy:
         return None if place is None or self._items is None else self._items.name(place)
 
     @functools.cached_property
-    def _items(self) -> ItemOrder | None:
-        plan = self.plan
-        if plan.items is None:
-            return None
+    def _items(self) -> ItemOrder | BlockOrder | None:
         status = self._status()
         # A service of an earlier version has one seed for everything.
-        return ItemOrder(plan.items, plan.repeats, status.get("items_seed", status["seed"]))
+        return items_of(self.plan, status.get("items_seed", status["seed"]))

@@ -7,9 +7,10 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bestarm.noises.shares import is_share
 from bestarm.study.intake.names import Test, number_of
 from bestarm.study.intake.new_results import GivenResult, fields_of
-from bestarm.study.intake.values import RefusedValue
+from bestarm.study.intake.values import VERDICTS, RefusedValue
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput, is_boolean
 
@@ -38,7 +39,7 @@ def given_result(result: GivenResult) -> dict[str, Any]:
     return {"arm": arm} | named | given | ({} if item is None else {"item": item})
 
 
-def plain_result(result: object) -> float | bool | dict[str, float | bool]:
+def plain_result(result: object) -> float | str | dict[str, float | str]:
     """What a test yields, as JSON can carry it."""
     if isinstance(result, Mapping):
         for metric in result:
@@ -48,8 +49,10 @@ def plain_result(result: object) -> float | bool | dict[str, float | bool]:
     return _number(result)
 
 
-def _number(value: object) -> float | bool:
+def _number(value: object) -> float | str:
     """A value as JSON can carry it. Whether the metric can take it is for the service to say."""
+    if is_share(value) or (isinstance(value, str) and value in VERDICTS):
+        return str(value)
     if is_boolean(value):
         return bool(value)
     if not isinstance(value, numbers.Real):

@@ -59,7 +59,7 @@ def _about_constraint(
         if not is_known(setting, streams, arm, metric):
             return -math.inf
         excess = setting.slack[metric] if side == BELOW else least_excess(setting, streams, metric)
-        return of_contrast(setting, streams, arm, metric, side, excess)
+        return of_contrast(setting, streams, arm, metric, side, setting.relative.margin[metric] + excess)
 
     return choice("setting.limits", {FIXED: against_threshold, RELATIVE: against_limit})
 
@@ -84,7 +84,8 @@ def _is_below_limit(setting: Setting, streams: Streams, arm: int, metric: int) -
         return _is_below_threshold(setting, streams, arm, metric)
     if arm == setting.relative.baseline or not is_known(setting, streams, arm, metric):
         return True
-    return bool(contrast_mean(setting, streams, arm, metric) < 0.5 * setting.slack[metric])
+    most = setting.relative.margin[metric] + 0.5 * setting.slack[metric]
+    return bool(contrast_mean(setting, streams, arm, metric) < most)
 
 
 looks_fine = choice("setting.limits", {FIXED: _is_below_threshold, RELATIVE: _is_below_limit}, unknown="False")
@@ -105,7 +106,8 @@ def _excess_over_limit(setting: Setting, streams: Streams, arm: int, metric: int
         return _excess_over_threshold(setting, streams, arm, metric)
     if arm == setting.relative.baseline or not is_known(setting, streams, arm, metric):
         return 0.0
-    return contrast_mean(setting, streams, arm, metric) / contrast_scatter(setting, streams, arm, metric)
+    excess: float = contrast_mean(setting, streams, arm, metric) - setting.relative.margin[metric]
+    return excess / contrast_scatter(setting, streams, arm, metric)
 
 
 excess_of = choice("setting.limits", {FIXED: _excess_over_threshold, RELATIVE: _excess_over_limit})
@@ -125,7 +127,8 @@ def _room_to_limit(setting: Setting, streams: Streams, arm: int, metric: int) ->
         return _room_to_threshold(setting, streams, arm, metric)
     if arm == setting.relative.baseline or not is_known(setting, streams, arm, metric):
         return 0.0
-    room: float = setting.slack[metric] - contrast_mean(setting, streams, arm, metric)
+    most = setting.relative.margin[metric] + setting.slack[metric]
+    room: float = most - contrast_mean(setting, streams, arm, metric)
     return room / contrast_scatter(setting, streams, arm, metric)
 
 
@@ -147,7 +150,7 @@ def _end_of_excess(setting: Setting, streams: Streams, arm: int, metric: int, si
         own = _end_of_stream(setting, streams, arm, metric, side, level)
         shifted: float = own - factor * streams.means[arm, metric]
         # It meets its constraint, whatever the factor.
-        return min(shifted, 0.0) if side == ABOVE else shifted
+        return min(shifted, setting.relative.margin[metric]) if side == ABOVE else shifted
     if not is_known(setting, streams, arm, metric):
         return -side * math.inf
     return contrast_end(setting, streams, arm, metric, side, level)

@@ -11,10 +11,12 @@ product.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bestarm.evidence.claims import constraint_evidence
-from bestarm.kernel.compile import choice, kernel, large
+from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEARCHING, SEPARATE, TRACKING, Setting, Streams
+from bestarm.noises.mixture import add_logs
 from bestarm.noises.streams import ABOVE
 
 WEIGHTS = (0.9, 0.1)
@@ -23,17 +25,6 @@ JOINT_WEIGHTS = (1.0, 0.0)
 """Where every constraint is measured together with the objective, or on items, there is nothing to multiply."""
 
 LOG_HALF = math.log(0.5)
-
-
-@large
-@kernel
-def add_logs(a: float, b: float) -> float:
-    """log(e^a + e^b)"""
-    if a < b:
-        a, b = b, a
-    if b == -math.inf:
-        return a
-    return a + math.log1p(math.exp(b - a))
 
 
 @kernel
@@ -55,21 +46,28 @@ def _most_suspect(setting: Setting, streams: Streams, arm: int) -> float:
     return largest
 
 
-@kernel
-def _together_and_product(setting: Setting, streams: Streams, arm: int) -> float:
-    """Half of the weight is for the product over all constraints of 1 - w + w E: where several are violated, it grows
-    with the evidence of all of them. Each is tested by itself, so that their evidence may be multiplied."""
-    added = -math.inf
-    multiplied = 0.0
-    for metric in range(1, streams.counts.shape[1]):
-        violated = constraint_evidence(setting, streams, arm, metric, ABOVE)
-        added = add_logs(added, setting.log_weight[metric] + violated)
-        multiplied += add_logs(setting.tracking.log_rest[metric], setting.tracking.log_part[metric] + violated)
-    if streams.counts.shape[1] <= 2:
-        return added
-    return add_logs(added, multiplied + LOG_HALF)
+def sum_and_product(
+    violation: Callable[[Setting, Streams, int, int, int], float], add: Callable[[float, float], float]
+) -> Callable[[Setting, Streams, int], float]:
+    """A kernel: half of the weight is for the product over all constraints of 1 - w + w E. Where several are violated,
+    it grows with the evidence of all of them. Each is tested by itself, so that their evidence may be multiplied."""
+
+    @kernel
+    def together(setting: Setting, streams: Streams, arm: int) -> float:
+        added = -math.inf
+        multiplied = 0.0
+        for metric in range(1, streams.counts.shape[1]):
+            violated = violation(setting, streams, arm, metric, ABOVE)
+            added = add(added, setting.log_weight[metric] + violated)
+            multiplied += add(setting.tracking.log_rest[metric], setting.tracking.log_part[metric] + violated)
+        if streams.counts.shape[1] <= 2:
+            return added
+        return add(added, multiplied + LOG_HALF)
+
+    return together
 
 
+_together_and_product = sum_and_product(constraint_evidence, add_logs)
 _separate = choice("setting.sampling", {SEARCHING: _together, TRACKING: _together_and_product})
 infeasible_evidence = choice("setting.pairing", {SEPARATE: _separate, ON_ITEMS: _most_suspect})
 """log A_j: evidence that the arm is infeasible (minus infinity without constraints). On items, it is that of the

@@ -1,9 +1,9 @@
 """How far an arm's mean exceeds its limit where that is a baseline arm's mean times a factor: both have to be learned.
 
-With d = mean of the arm - factor * mean of the baseline, in normal form, a constraint holds if d < 0. Without items,
-the evidence is that of a comparison of two streams, the arm's and the baseline's of the same metric
-(`bestarm.evidence.pairs`). On items, it is that of one stream of contrasts. The baseline meets its constraints by
-definition, so nothing here is asked about it.
+With d = mean of the arm - factor * mean of the baseline, in normal form, a constraint holds if d is less than its
+margin, 0 by default. Without items, the evidence is that of a comparison of two streams, the arm's and the baseline's
+of the same metric (`bestarm.evidence.pairs`). On items, it is that of one stream of contrasts. The baseline meets its
+constraints by definition, so nothing here is asked about it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _scatter_of_both(setting: Setting, streams: Streams, arm: int, metric: int) 
 @kernel
 def _rounding_of_limit(setting: Setting, streams: Streams, metric: int) -> float:
     limit = setting.relative.factor[metric] * streams.means[setting.relative.baseline, metric]
-    excess: float = 2.0 * RELATIVE_ROUNDING * abs(limit)
+    excess: float = 2.0 * RELATIVE_ROUNDING * (abs(limit) + abs(setting.relative.margin[metric]))
     return excess
 
 
@@ -119,8 +119,9 @@ def _any_common_item(setting: Setting, streams: Streams, arm: int, metric: int) 
 
 @kernel
 def _mean_on_items(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    s = contrast_of(setting, streams, arm, metric)
-    return s.total / s.n
+    contrast_of(setting, streams, arm, metric)
+    mean: float = streams.items.contrasts.means[arm, metric]
+    return mean
 
 
 @kernel

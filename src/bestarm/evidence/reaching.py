@@ -12,7 +12,7 @@ import math
 from typing import NamedTuple
 
 from bestarm.evidence.claims import constraint_ceiling, constraint_evidence, suffices
-from bestarm.evidence.combine import LOG_HALF, independent_evidence, infeasible_evidence, rival_evidence
+from bestarm.evidence.combine import independent_evidence, infeasible_evidence, rival_evidence, sum_and_product
 from bestarm.evidence.items import difference_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence, product_ceiling
 from bestarm.kernel.compile import choice, kernel
@@ -61,17 +61,7 @@ def _sum_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
     return add_logs_ceiling(setting.log_weight[chosen] + largest, second)
 
 
-@kernel
-def _sum_and_product_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
-    added = -math.inf
-    multiplied = 0.0
-    for metric in range(1, streams.counts.shape[1]):
-        violated = constraint_ceiling(setting, streams, arm, metric, ABOVE)
-        added = add_logs_ceiling(added, setting.log_weight[metric] + violated)
-        multiplied += add_logs_ceiling(setting.tracking.log_rest[metric], setting.tracking.log_part[metric] + violated)
-    return add_logs_ceiling(added, multiplied + LOG_HALF)
-
-
+_sum_and_product_ceiling = sum_and_product(constraint_ceiling, add_logs_ceiling)
 infeasible_ceiling = choice("setting.sampling", {SEARCHING: _sum_ceiling, TRACKING: _sum_and_product_ceiling})
 """A ceiling of log A_j, the evidence that the arm is infeasible."""
 
@@ -133,20 +123,24 @@ class Infeasibility(NamedTuple):
 
 @kernel
 def infeasibility_up_to(setting: Setting, streams: Streams, arm: int, level: float) -> Infeasibility:
-    """The evidence that an arm is infeasible if it may reach the level, else a ceiling of it."""
+    """The evidence that an arm is infeasible if it may reach the level, else a ceiling of it. In a hurry, a ceiling."""
     limit = infeasible_ceiling(setting, streams, arm)
-    if limit >= level:
+    if limit >= level and setting.is_hurried == 0:
         return Infeasibility(infeasible_evidence(setting, streams, arm), True)
     return Infeasibility(limit, False)
 
 
 @kernel
-def _rival_reaches(
+def _rival_may_reach(
+    setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float, level: float
+) -> bool:
+    return rival_ceiling(setting, infeasible, pair_ceiling(setting, streams, leader, arm)) >= level
+
+
+@kernel
+def _rival_suffices(
     setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
 ) -> bool:
-    worse_limit = pair_ceiling(setting, streams, leader, arm)
-    if not rival_ceiling(setting, found.evidence, worse_limit) >= level:
-        return False
     ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     worse_limit = evidence_between(ahead, behind, setting.tolerance) + ROUNDING
     if not rival_ceiling(setting, found.evidence, worse_limit) >= level:
@@ -160,15 +154,35 @@ def _rival_reaches(
 
 
 @kernel
-def _reaches_on_items(
-    setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
+def _may_reach_on_items(
+    setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float, level: float
 ) -> bool:
     """That the arm is infeasible counts by itself."""
     difference = difference_of(setting, streams, leader, arm)
-    if difference.n == 0 or not ceiling(difference, ABOVE, -setting.tolerance) >= level:
+    return difference.n > 0 and ceiling(difference, ABOVE, -setting.tolerance) >= level
+
+
+@kernel
+def _suffices_on_items(
+    setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
+) -> bool:
+    return suffices(evidence(difference_of(setting, streams, leader, arm), ABOVE, -setting.tolerance), level)
+
+
+rival_may_reach = choice(
+    "setting.pairing", {SEPARATE: _rival_may_reach, ON_ITEMS: _may_reach_on_items}, unknown="False"
+)
+"""Whether the evidence that `arm` is infeasible or worse than the leader may reach the level, given the evidence that
+it is infeasible or a ceiling of it."""
+rival_suffices = choice("setting.pairing", {SEPARATE: _rival_suffices, ON_ITEMS: _suffices_on_items}, unknown="False")
+"""Whether it does reach the level, if it may."""
+
+
+@kernel
+def rival_reaches(
+    setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
+) -> bool:
+    """Whether the evidence that `arm` is infeasible or worse than the leader reaches the level."""
+    if not rival_may_reach(setting, streams, leader, arm, found.evidence, level):
         return False
-    return suffices(evidence(difference, ABOVE, -setting.tolerance), level)
-
-
-rival_reaches = choice("setting.pairing", {SEPARATE: _rival_reaches, ON_ITEMS: _reaches_on_items}, unknown="False")
-"""Whether the evidence that `arm` is infeasible or worse than the leader reaches the level."""
+    return rival_suffices(setting, streams, leader, arm, found, level)

@@ -17,7 +17,7 @@ from bestarm.integrations.shortlist import (
     shortlist,
     verdicts,
 )
-from bestarm.problem import Constraint, Objective
+from bestarm.problem import Constraint, Measurement, Objective
 from bestarm.validation import UNSTATED, InvalidInput
 
 ATTRIBUTE = "bestarm"
@@ -72,7 +72,12 @@ def _tried(experiment: Any, metric: str, constraints: Sequence[Constraint]) -> I
 
 
 def from_ax(
-    client: Any, objective: Objective, constraints: Iterable[Constraint] | None = None, *, top: int = 8
+    client: Any,
+    objective: Objective,
+    constraints: Iterable[Constraint] | None = None,
+    *,
+    measurements: Iterable[Measurement] = (),
+    top: int = 8,
 ) -> Shortlist:
     """A problem: which of the `top` best candidates of an Ax client is really the best one, and feasible?
 
@@ -80,6 +85,8 @@ def from_ax(
     thresholds to certify. What Ax was told of these metrics decides which candidates are taken. A constraint on a
     metric that Ax does not know is certified as well. If the experiment has outcome constraints, `constraints` must be
     given, if only as [].
+
+    `measurements` says which metrics one run of a candidate yields together, as for any `Problem`.
 
     Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without a tolerance a study
     goes on until it can tell them apart.
@@ -100,7 +107,8 @@ def from_ax(
     plain = [part for part in certified if not part.relative_to_baseline and part.per is None]
     measured = [constraint for constraint in plain if constraint.metric in experiment.metrics]
     tried = _tried(experiment, names[0], measured)
-    return shortlist(tried, objective, certified, top=top, constrained=bool(measured), source="client")
+    constrained = bool(measured)
+    return shortlist(tried, objective, certified, measurements, top=top, constrained=constrained, source="client")
 
 
 def ax_params(client: Any, arm: str) -> dict[str, Any]:

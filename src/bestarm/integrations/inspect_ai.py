@@ -7,25 +7,31 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import functools
 import importlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bestarm.answer import Answer
+from bestarm.integrations.inspect_tasks import (
+    check_models,
+    check_scores,
+    package,
+    sample_names,
+    samples_of,
+    score_among,
+)
 from bestarm.integrations.matching import Matching
-from bestarm.problem import Arm, Budget, Constraint, Objective, Plan, Problem
+from bestarm.problem import Budget, Plan, Problem
 from bestarm.problem.items import ItemOrder
-from bestarm.problem.measurements import measurement
 from bestarm.storage.base import Storage
 from bestarm.storage.opening import open_storage
 from bestarm.study.study import Study
 from bestarm.study.work.failures import Counted, Declared, MeasurementFailed, MeasurementRefused, NotStarted
-from bestarm.study.work.workers import create_or_open, drive, settle_failures
+from bestarm.study.work.workers import create_or_open, drive
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 
@@ -40,40 +46,6 @@ OURS = (
 
 CANCELLED = ("CancelledError(", "Cancelled(")
 """How errors begin that mean that the evaluation was cancelled, for example by Ctrl-C: those of asyncio and of trio."""
-
-LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Correct, partially correct, incorrect, no answer: as inspect_ai counts them."""
-
-
-def _package() -> Any:
-    try:
-        return importlib.import_module("inspect_ai")
-    except ImportError:
-        raise InvalidInput("evaluations with inspect_ai need it: pip install 'bestarm[inspect]'") from None
-
-
-def from_inspect(
-    tasks: Mapping[str, inspect_ai.Task],
-    objective: Objective,
-    constraints: Iterable[Constraint] = (),
-    *,
-    cost: float = 1.0,
-) -> Problem:
-    """A problem: which of these tasks has the best mean score, within limits of other scores?
-
-    Each task is an arm: the same samples with another model, prompt or solver. Metrics are called as their scorers are;
-    a value of a scorer that gives several is called "scorer/key". One sample yields all of them, at the cost `cost`.
-    """
-    limits = tuple(constraints)
-    parts: tuple[Objective | Constraint, ...] = (objective, *limits)
-    metrics = dict.fromkeys(metric for part in parts for metric in part.measures)
-    return Problem(
-        arms=tuple(Arm(name) for name in tasks),
-        objective=objective,
-        constraints=limits,
-        measurements=(measurement(*metrics, cost=cost),),
-        items=_samples(tasks),
-    )
 
 
 def identify_with_inspect(
@@ -100,16 +72,18 @@ def identify_with_inspect(
     A sample that fails stops the work with `MeasurementFailed`, unless `failed_as` says what that counts as, or
     `retries=N` that failures have nothing to do with scores; then it is run again, up to N times.
     """
-    evaluate = _package().eval
+    evaluate = package().eval
     _check_options(options, workers)
     plan = Plan.of(problem, delta=delta, name=name, budget=budget)
     _check_problem(plan, tasks)
+    check_models(tasks, options)
+    declared = Declared.of(plan, failed_as, None, retries)
     kept = open_storage(":memory:" if storage is None else storage, create=True)
     study = create_or_open(plan, kept, seed, items_seed)
     assert study.plan.items is not None
     order = ItemOrder(study.plan.items, False, study.record.order_seed)
     matching = Matching(workers, functools.cache(order.place))
-    driver = _Driver(study, matching, workers, Declared.of(study.plan, failed_as, None, retries))
+    driver = _Driver(study, matching, workers, declared)
     driver.start()
     try:
         while driver.is_alive():
@@ -127,7 +101,9 @@ def identify_with_inspect(
                     max_samples=workers,
                     max_tasks=len(open_tasks),
                     fail_on_error=False,
-                    retry_on_error=retries,
+                    # The study has failed samples run again: those that inspect_ai repeats queue up behind all others,
+                    # which wait until the study wants them.
+                    retry_on_error=0,
                     log_samples=True,
                     **options,
                 )
@@ -163,10 +139,9 @@ class _Driver(threading.Thread):
 
     def run(self) -> None:
         try:
-            settle_failures(self._study, self._declared)
-            # Later failures have been tried again by inspect_ai.
-            final = dataclasses.replace(self._declared, retries=0)
-            self.answer = drive(self._study, self._matching.submit, self._workers, declared=final, watch=self._look)
+            self.answer = drive(
+                self._study, self._matching.submit, self._workers, declared=self._declared, watch=self._look
+            )
         except BaseException as error:
             self.error = error
         self._matching.close(str(self.answer or self.error))
@@ -201,11 +176,12 @@ class _Stopping:
 
     async def schedule_sample(self, id: str | int, epoch: int) -> Any:  # noqa: A002 - inspect_ai's name
         reason = await self._matching.admit(self._arm, str(id))
-        return None if reason is None else _package().util.EarlyStop(id=id, epoch=epoch, reason=reason)
+        return None if reason is None else package().util.EarlyStop(id=id, epoch=epoch, reason=reason)
 
     async def complete_sample(self, id: str | int, epoch: int, scores: Mapping[str, Any]) -> None:  # noqa: A002
         try:
-            values: Mapping[str, float] | Exception = {metric: score_of(scores, metric) for metric in self._metrics}
+            plain = {scorer: row.score.value for scorer, row in scores.items()}
+            values: Mapping[str, float] | Exception = {metric: score_among(plain, metric) for metric in self._metrics}
         except MeasurementRefused as error:
             values = error
         self._matching.finish(self._arm, str(id), values)
@@ -215,66 +191,15 @@ class _Stopping:
         return {"study": self._study.name, "arm": self._arm}
 
 
-def score_of(scores: Mapping[str, Any], metric: str) -> float:
-    """The value of a metric among the scores of a sample."""
-    plain = {scorer: row.score.value for scorer, row in scores.items()}
-    parts = {
-        f"{scorer}/{key}": part
-        for scorer, value in plain.items()
-        if isinstance(value, Mapping)
-        for key, part in value.items()
-    }
-    values = parts | plain
-    if metric not in values:
-        given = [repr(name) for name, value in values.items() if not isinstance(value, Mapping)] or ["none"]
-        raise MeasurementRefused(f"there is no score {metric!r}; the scorers gave {', '.join(given)}")
-    found = values[metric]
-    number = LETTERS.get(found) if isinstance(found, str) else found
-    if not isinstance(number, bool | int | float):
-        raise MeasurementRefused(f"the score {metric!r} is {quoted(found)}, which is not a number")
-    return float(number)
-
-
-def _samples(tasks: Mapping[str, inspect_ai.Task]) -> tuple[str, ...]:
-    """The names of the samples, which are the same in all tasks."""
-    if not tasks:
-        raise InvalidInput("tasks", UNSTATED, "must have a task for each arm")
-    kind = _package().Task
-    found: dict[str, tuple[str, ...]] = {}
-    for arm, task in tasks.items():
-        if not isinstance(task, kind):
-            raise InvalidInput(f"tasks[{arm!r}]", task, "must be an inspect_ai.Task", shown=quoted(task))
-        if task.epochs not in (None, 1):
-            raise InvalidInput(f"tasks[{arm!r}].epochs", task.epochs, "must be 1: each sample is measured once")
-        if getattr(task, "sample_source", None) is not None:
-            raise InvalidInput(f"tasks[{arm!r}].dataset", UNSTATED, "must be a list of samples, not a source of them")
-        found[arm] = tuple(_sample_names(task))
-    first = next(iter(found))
-    for arm, names in found.items():
-        if set(names) != set(found[first]):
-            odd = sorted(set(names) ^ set(found[first]))[0]
-            raise InvalidInput(
-                f"tasks[{arm!r}].dataset",
-                UNSTATED,
-                f"must have the same samples as {first!r}, by id; {odd!r} is in one of them only",
-            )
-    return found[first]
-
-
-def _sample_names(task: inspect_ai.Task) -> list[str]:
-    """By id; samples without one are numbered from 1, as inspect_ai does it."""
-    return [str(number if sample.id is None else sample.id) for number, sample in enumerate(task.dataset, start=1)]
-
-
 def _prepared(
     study: Study, arm: str, task: inspect_ai.Task, items: Sequence[str], matching: Matching
 ) -> inspect_ai.Task:
     """The task with these samples, in the study's order, and the study to say when each may run."""
-    by_name = dict(zip(_sample_names(task), task.dataset, strict=True))
+    by_name = dict(zip(sample_names(task), task.dataset, strict=True))
     wanted = ((item, by_name[item]) for item in items)
     samples = [one.model_copy(update={"id": int(item)}) if one.id is None else one for item, one in wanted]
     prepared = copy.copy(task)
-    prepared.dataset = _package().dataset.MemoryDataset(samples, name=task.dataset.name, location=task.dataset.location)
+    prepared.dataset = package().dataset.MemoryDataset(samples, name=task.dataset.name, location=task.dataset.location)
     prepared.early_stopping = _Stopping(study, arm, matching)
     prepared.metadata = {**(task.metadata or {}), "bestarm": {"study": study.name, "arm": arm}}
     return prepared
@@ -284,7 +209,10 @@ def _check_problem(plan: Plan, tasks: Mapping[str, inspect_ai.Task]) -> None:
     if set(tasks) != set(plan.arm_names):
         odd = sorted(set(tasks) ^ set(plan.arm_names))[0]
         raise InvalidInput("tasks", UNSTATED, f"must have a task for each arm, and no others; see {odd!r}")
-    names = _samples(tasks)
+    names = samples_of(tasks)
+    metrics = [metric for bundle in plan.yields.values() for metric in bundle]
+    for arm, task in tasks.items():
+        check_scores(arm, task, metrics)
     if plan.items is None or plan.repeats:
         raise InvalidInput("items", UNSTATED, "must be the tasks' samples, each once; from_inspect(...) states them")
     order = ItemOrder(plan.items, False, 0)

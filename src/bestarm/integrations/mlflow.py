@@ -7,13 +7,13 @@ import importlib
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from bestarm.analysis.standing.arms import ArmStanding
 from bestarm.analysis.status.status import Status
 from bestarm.analysis.status.words import question
-from bestarm.study.files.report import study_report
 from bestarm.study.record.seeds import seeds_of
+from bestarm.study.reports.report import study_report
 from bestarm.study.study import Study
 from bestarm.validation import InvalidInput
 
@@ -26,7 +26,14 @@ MOST_METRICS = 900
 """In one call: MLflow takes 1,000."""
 
 
-def to_mlflow(study: Study, *, tracking_uri: str | None = None, experiment: str = EXPERIMENT) -> str:
+class Elsewhere(Protocol):
+    """A study of a service."""
+
+    def copy(self) -> Study:
+        """The study as it is now."""
+
+
+def to_mlflow(study: Study | Elsewhere, *, tracking_uri: str | None = None, experiment: str = EXPERIMENT) -> str:
     """Write what a study knows by now to MLflow, and return the number of its run.
 
     The run has the state, the answer, tests and cost, the plan and a report. Below it each arm has a run of its own,
@@ -35,6 +42,8 @@ def to_mlflow(study: Study, *, tracking_uri: str | None = None, experiment: str 
 
     Calling it again is safe: a study has one run, and what is there already is not written twice.
     """
+    if not isinstance(study, Study):
+        study = study.copy()
     tracker = _Tracker(study, tracking_uri, experiment)
     status = study.status()
     last = study.log(last=1)

@@ -17,7 +17,7 @@ from bestarm.integrations.shortlist import (
     shortlist,
     verdicts,
 )
-from bestarm.problem import Constraint, Objective
+from bestarm.problem import Constraint, Measurement, Objective
 from bestarm.validation import UNSTATED, InvalidInput
 
 if TYPE_CHECKING:
@@ -58,13 +58,20 @@ def _tried(trials: Sequence[optuna.trial.FrozenTrial]) -> Iterator[Tried]:
 
 
 def from_optuna(
-    study: optuna.Study, objective: Objective, constraints: Iterable[Constraint] | None = None, *, top: int = 8
+    study: optuna.Study,
+    objective: Objective,
+    constraints: Iterable[Constraint] | None = None,
+    *,
+    measurements: Iterable[Measurement] = (),
+    top: int = 8,
 ) -> Shortlist:
     """A problem: which of the `top` best candidates of an Optuna study is really the best one, and feasible?
 
     Optuna knows neither how its values scatter nor what they are called. `objective` and `constraints` say so, as for
     any `Problem`. What the trials found of Optuna's own constraints decides which candidates are taken. `constraints`
     decides which thresholds are certified. If the study has constraints, it must be given, if only as [].
+
+    `measurements` says which metrics one run of a candidate yields together, as for any `Problem`.
 
     Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without a tolerance a study
     goes on until it can tell them apart.
@@ -77,9 +84,8 @@ def from_optuna(
     check_goal(objective, study.direction.name == "MINIMIZE")
     tried = list(_tried(_finished(study)))
     constrained = any(trial.violations != () for trial in tried)
-    return shortlist(
-        tried, objective, check_constraints(constraints, constrained=constrained), top=top, constrained=constrained
-    )
+    certified = check_constraints(constraints, constrained=constrained)
+    return shortlist(tried, objective, certified, measurements, top=top, constrained=constrained)
 
 
 def optuna_params(study: optuna.Study, arm: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bestarm.answer import Answer
-from bestarm.problem import Arm, Constraint, Objective, Problem
+from bestarm.problem import Arm, Constraint, Measurement, Objective, Problem
+from bestarm.study.intake.values import Result
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput, value
 
@@ -52,10 +53,10 @@ class Candidate:
 class ByParams:
     """A function of parameters and metric, called by arm and metric instead. It can be sent to other processes."""
 
-    function: Callable[[Mapping[str, Any], str], float]
+    function: Callable[[Mapping[str, Any], str], Result]
     params: Mapping[str, Mapping[str, Any]]
 
-    def __call__(self, arm: str, metric: str) -> float:
+    def __call__(self, arm: str, metric: str) -> Result:
         return self.function(self.params[arm], metric)
 
 
@@ -81,7 +82,7 @@ class Shortlist(Problem):
         """The parameters of this arm."""
         return dict(self.candidate(arm).params)
 
-    def measuring(self, function: Callable[[Mapping[str, Any], str], float]) -> ByParams:
+    def measuring(self, function: Callable[[Mapping[str, Any], str], Result]) -> ByParams:
         """What `identify` takes, from a `function(params, metric)` that makes one fresh measurement."""
         return ByParams(function, {candidate.arm: candidate.params for candidate in self.candidates})
 
@@ -127,6 +128,7 @@ def shortlist(
     tried: Iterable[Tried],
     objective: Objective,
     constraints: Sequence[Constraint],
+    measurements: Iterable[Measurement] = (),
     *,
     top: int,
     constrained: bool,
@@ -154,6 +156,7 @@ def shortlist(
         arms=tuple(Arm(candidate.arm) for candidate in chosen),
         objective=objective,
         constraints=tuple(constraints),
+        measurements=tuple(measurements),
         candidates=chosen,
     )
 

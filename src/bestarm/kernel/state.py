@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
+from bestarm.kernel.packing import BASE, EACH, MOST_PACKED, PACKED, SCALE
 
 NONE = -1
 """The answer "no arm is feasible"."""
@@ -48,8 +49,32 @@ SEARCHING, TRACKING = 1008, 1009
 """How tests are chosen: for the open certificates of the likeliest answer, or in the proportions that are best for the
 measured means, with evidence that grows as fast as theirs."""
 
+UNJUDGED, JUDGED = 1010, 1011
+"""Whether a judge has scored the items, for some metric, before the first is measured."""
+
 ABSENT: Any = ()
 """The part of a setting or of streams that belongs to a feature which a study does not use."""
+
+
+class Judge(NamedTuple):
+    """What judges say of the items, in normal form. It is there before the first result."""
+
+    scores: Floats
+    """[arm, metric, place]: NaN where there is none."""
+    means: Floats
+    """[arm, metric]: the mean of the scores of all items."""
+
+
+class Slices(NamedTuple):
+    """Where the items stand that count for a metric, in the order of all items. A result on an item is kept at its
+    rank among those that count."""
+
+    sizes: Ints
+    """By metric: how many items count."""
+    places: Ints
+    """[metric, rank]: the place of an item."""
+    ranks: Ints
+    """[metric, place]: the rank of the item there, or -1 if it does not count."""
 
 
 class Items(NamedTuple):
@@ -62,6 +87,12 @@ class Items(NamedTuple):
     contrasts: Setting
     """The setting of how far an arm's value on an item exceeds the factor times the baseline's; absent where no
     constraint is relative."""
+    capacity: int = 0
+    """How many tests a block has, where items are blocks: each is there for one round of tests. Otherwise 0."""
+    is_each_compared: int = 0
+    """Whether, in blocks, the n-th tests of two arms in a block are compared. If not, their means are."""
+    judge: Judge = ABSENT
+    slices: Slices = ABSENT
 
 
 class Relative(NamedTuple):
@@ -70,6 +101,8 @@ class Relative(NamedTuple):
     baseline: int
     factor: Floats
     """By metric: what the baseline's mean is multiplied with; 0 where the limit is a threshold."""
+    margin: Floats
+    """By metric: what is added to that."""
 
 
 class Reserve(NamedTuple):
@@ -86,6 +119,10 @@ class Reserve(NamedTuple):
     first_pairs: float
     later_pairs: float
     """Where the level of a pair begins: of two arms that were there from the start, if `is_reduced`, and of others."""
+    first: Ints
+    """By arm, on items: the place of its first test."""
+    since: Ints
+    """By arm, on items: the place from which on its results are evidence. Those before were met before it came."""
 
 
 class Tracking(NamedTuple):
@@ -110,13 +147,16 @@ class Setting(NamedTuple):
     sigma: Floats
     inverse_sigma: Floats
     cost: Floats
-    """The cost of a test, at the first metric of its bundle; 0 at the others, so that costs of results add up."""
+    """[arm, metric]: the cost of a test, at the first metric of its bundle; 0 at the others, so that costs add up."""
     inverse_cost: Floats
-    """1 / the cost of a test that measures it."""
+    """[arm, metric]: 1 / the cost of a test that measures it."""
     lead: Ints
     """The first metric of its bundle: metrics that one test measures together. It stands for the bundle in a batch."""
     following: Ints
     """The next metric of its bundle, or -1."""
+    queue: Ints
+    """The first metric of its bundle that is about the same items: what the next test of it is called in a batch.
+    Without slices, that is `lead`."""
     is_bundled: int
     """Whether any bundle has more than one metric."""
     kind: Ints
@@ -159,6 +199,7 @@ class Setting(NamedTuple):
     sharing: int = SHARED
     rules: int = SECOND_RULES
     sampling: int = SEARCHING
+    judging: int = UNJUDGED
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
@@ -167,11 +208,14 @@ class Setting(NamedTuple):
     """The setting of results of several arms in one stream, where each arm is compared with its challengers."""
     options: Any = ABSENT
     """The policy's own parameters, if it has any: the named tuple that its class declares, in numbers."""
+    is_hurried: int = 0
+    """Whether long computations are left for later: then `propose` returns `conclude(UNFINISHED)`, and is asked again.
+    Only an engine says so, for kernels that are `patient`."""
 
 
 def features_of(setting: Setting) -> tuple[int, ...]:
     """The numbers of features by which kernels choose in a setting."""
-    return setting.pairing, setting.limits, setting.sharing, setting.rules, setting.sampling
+    return setting.pairing, setting.limits, setting.sharing, setting.rules, setting.sampling, setting.judging
 
 
 class ItemStreams(NamedTuple):
@@ -179,13 +223,24 @@ class ItemStreams(NamedTuple):
 
     values: Floats
     """[arm, metric, place]: NaN where there is none."""
+    reached: Ints
+    """[arm, metric]: the results at the places before this one have entered. In a block, an arm may have none."""
     differences: Streams
     """How much leaders were better than each arm, in the row that `bestarm.evidence.items.row_of` tells."""
     against: Ints
     """[slot, arm]: the leader that the arm's differences are about."""
+    compared: Ints
+    """By row of the differences: they are known up to this place."""
     contrasts: Streams
     """By arm and metric: the excess over the factor times the baseline's value; absent where no constraint is
     relative."""
+    contrasted: Ints
+    """[arm, metric]: the contrasts are known up to this place."""
+    adjusted: Floats
+    """[arm, 0]: in blocks, the sum of the arm's performance less what its blocks added, by estimate; [arm, 1]: of how
+    many."""
+    adjusted_to: Ints
+    """[0]: that is known up to this block."""
 
 
 class Streams(NamedTuple):
@@ -207,8 +262,12 @@ def new_streams(arms: int, metrics: int, kept: int = 0) -> Streams:
 
 @kernel
 def count_result(streams: Streams, arm: int, metric: int, value: float) -> None:
-    """Add one observation to its stream's count and sum."""
-    n = streams.counts[arm, metric] + 1
+    """Add one observation to its stream's count and sum, or several that are packed into one number."""
+    trials = 1
+    if PACKED < value < MOST_PACKED:
+        trials = int(value / EACH + 0.5)
+        value = value / SCALE - BASE * trials
+    n = streams.counts[arm, metric] + trials
     total = streams.sums[arm, metric] + value
     streams.counts[arm, metric] = n
     streams.sums[arm, metric] = total
@@ -221,7 +280,7 @@ def total_cost(setting: Setting, streams: Streams) -> float:
     cost = 0.0
     for arm in range(streams.counts.shape[0]):
         for metric in range(streams.counts.shape[1]):
-            cost += setting.cost[metric] * streams.counts[arm, metric]
+            cost += setting.cost[arm, metric] * streams.counts[arm, metric]
     return cost
 
 
@@ -254,7 +313,8 @@ def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
     """Turn what a policy wants to know into tests; returns how many there are.
 
     A policy asks for metrics. A test is of a bundle, written as its first metric, and what it covers need not be asked
-    for again. `covered` [arm, metric] is all zeros before and after.
+    for again. With slices, a test is on the next item that counts for a metric. It covers the metrics that are about
+    the same items. `covered` [arm, metric] is all zeros before and after.
     """
     if setting.is_bundled == 0:
         return size
@@ -266,14 +326,14 @@ def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
             covered[arm, metric] -= 1
         else:
             part = setting.lead[metric]
-            tests = add_test(batch, tests, arm, part)
+            tests = add_test(batch, tests, arm, setting.queue[metric])
             while part >= 0:
-                if part != metric:
+                if part != metric and setting.queue[part] == setting.queue[metric]:
                     covered[arm, part] += 1
                 part = setting.following[part]
     for row in range(tests):
         arm = signed(batch[row, 0])
-        part = signed(batch[row, 1])
+        part = setting.lead[signed(batch[row, 1])]
         while part >= 0:
             covered[arm, part] = 0
             part = setting.following[part]

@@ -11,6 +11,7 @@ from bestarm.noises.bounded import Bounded
 from bestarm.noises.registry import all_noises, find_noise
 from bestarm.noises.sets.bounded import BoundedSet
 from bestarm.noises.sets.gaussian import GaussianSet
+from bestarm.noises.sets.judged import JudgedSet
 from bestarm.noises.sets.symmetric import SymmetricSet
 from bestarm.validation import NotStated, parse
 
@@ -18,6 +19,7 @@ OnItems.bounded = Bounded
 OnItems.bounded_set = BoundedSet
 OnItems.gaussian_set = GaussianSet
 OnItems.symmetric_set = SymmetricSet
+OnItems.judged_set = JudgedSet
 
 
 def _accepted() -> str:
@@ -72,11 +74,13 @@ def noise_choices() -> list[dict[str, Any]]:
 
 
 def noise_schema() -> dict[str, Any]:
-    """What a study file may say about a noise, as JSON schema."""
+    """What a study file may say about a noise, as JSON schema. Exactly one of its forms applies."""
+    noises = all_noises().values()
+    named = {"title": "NamedNoise", "type": "string", "enum": [noise.name for noise in noises if not noise.stated]}
     return {
         "title": "Noise",
         "description": "How single measurements scatter.",
-        "anyOf": [noise.file_schema() for noise in all_noises().values()],
+        "oneOf": [named, *(noise.file_schema() for noise in noises if noise.stated)],
     }
 
 

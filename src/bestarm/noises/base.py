@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from bestarm.kernel.state import Floats
 from bestarm.noises.kernels import NoiseKernels
@@ -43,6 +44,7 @@ class OnItems:
     bounded_set: ClassVar[Callable[[float, float, int, int], NoiseModel]]
     gaussian_set: ClassVar[Callable[[float, int, int], NoiseModel]]
     symmetric_set: ClassVar[Callable[[int, int], NoiseModel]]
+    judged_set: ClassVar[Callable[[float, float, int, int], NoiseModel]]
 
 
 class NoiseModel(abc.ABC):
@@ -83,6 +85,8 @@ class NoiseModel(abc.ABC):
     that do."""
     is_exact: ClassVar[bool] = False
     """Whether all results of a stream are the same number."""
+    words: ClassVar[Mapping[str, float]] = {}
+    """What people say in place of numbers where results are verdicts on a comparison with the baseline."""
     learns_scatter: ClassVar[bool] = False
     """Whether how much results scatter is learned from them, so that `scatter` is an estimate."""
     needs_spread: ClassVar[bool] = False
@@ -172,6 +176,16 @@ class NoiseModel(abc.ABC):
             raise InvalidInput("noise", self.name, reason)
         return OnItems.bounded_set(low, high, items, ties)
 
+    @property
+    def takes_judge(self) -> bool:
+        """Whether the scores of a judge can count for its values: it states a range, and nothing else is assumed."""
+        low, high = self.range
+        return math.isfinite(high - low) and not self.is_share
+
+    def of_judged_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
+        """As `of_set`, where a judge has scored every item first."""
+        return OnItems.judged_set(*self.range, items, ties)
+
     def differences(self) -> NoiseModel:
         """The noise of the difference between two arms' values of a common item.
 
@@ -203,6 +217,10 @@ class NoiseModel(abc.ABC):
         if factor == 1.0 or not math.isfinite(high - low):
             return self.differences()
         return OnItems.bounded(low - factor * high, high - factor * low)
+
+    def contrast_within_block(self, factor: float) -> NoiseModel:
+        """The same, where the two arms' values, without what their block added to both, do not depend on each other."""
+        return self.contrast(factor)
 
     def on_one_item(self, odds: float) -> NoiseModel:
         """The noise of differences, where one item is measured again and again. Then there are no items that two arms
@@ -322,15 +340,14 @@ class NoiseModel(abc.ABC):
 
     @classmethod
     def file_schema(cls) -> dict[str, Any]:
-        """What a study file may say about this noise, as JSON schema."""
-        if not cls.stated:
-            return {"type": "string", "enum": [cls.name]}
-        numbers: list[dict[str, Any]] = [
-            {"type": "number", **({} if number.above is None else {"exclusiveMinimum": number.above})}
-            for number in cls.stated.values()
+        """What a study file may say about this noise, which has numbers to state, as JSON schema."""
+        fields = TypeAdapter(cls).json_schema()["properties"]
+        numbers = [
+            {key: fields[name][key] for key in fields[name] if key not in ("title", "default")} for name in cls.stated
         ]
         many = {"type": "array", "items": numbers[-1], "minItems": len(numbers), "maxItems": len(numbers)}
         return {
+            "title": f"{cls.__name__}Noise",
             "type": "object",
             "properties": {cls.name: numbers[0] if len(numbers) == 1 else many},
             "required": [cls.name],

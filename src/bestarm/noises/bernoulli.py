@@ -31,6 +31,7 @@ from bestarm.noises.bets import (
     log_weights,
 )
 from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.shares import as_share, is_share
 from bestarm.noises.streams import ABOVE, BELOW, TUNING, Nature, Stream
 from bestarm.noises.tilt_costs import half_in_a_pair, has_tables, least_cost_alone, tuning_of
 from bestarm.validation import is_boolean, value
@@ -289,10 +290,12 @@ class Bernoulli(NoiseModel):
 
     def read_value(self, value: object) -> object:
         # True and False are natural results of a yes-or-no test, and so are NumPy's.
+        if is_share(value):
+            return as_share(value).packed
         return float(bool(value)) if is_boolean(value) else value
 
     def accepted_values(self) -> str:
-        return "must be 0 or 1"
+        return "must be 0 or 1, or k/n: k of n independent trials"
 
     def value_hint(self) -> str:
         return "0 or 1"

@@ -34,9 +34,16 @@ from bestarm.validation import LEAST, Number, exact, value
 _SQUARES = 2 * BETS
 """Where a stream keeps the sum of its values' squared deviations from their mean."""
 
-_PRIOR_TESTS = 4.0
+PRIOR_TESTS = 4.0
 _PRIOR_SHARE = 0.25
 """Planning starts from this share of the largest variance, which counts as much as this many tests."""
+
+
+@kernel
+def keep_squares(streams: Streams, arm: int, metric: int, value: float) -> None:
+    n = streams.counts[arm, metric]
+    away = value - streams.means[arm, metric]
+    streams.kept[arm, metric, _SQUARES] += away * away * n / (n + 1.0)
 
 
 @kernel
@@ -45,9 +52,7 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
     for k in range(BETS):
         streams.kept[arm, metric, k] += math.log(1.0 + STAKE[k] * x)
         streams.kept[arm, metric, BETS + k] += math.log(1.0 + STAKE[k] * (1.0 - x))
-    n = streams.counts[arm, metric]
-    away = value - streams.means[arm, metric]
-    streams.kept[arm, metric, _SQUARES] += away * away * n / (n + 1.0)
+    keep_squares(streams, arm, metric, value)
 
 
 @kernel
@@ -104,11 +109,18 @@ def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
 
 
 @kernel
-def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
+def prior_variance(setting: Setting, metric: int, mean: float) -> float:
+    """What planning takes for the variance of results before there are any."""
     share = (mean - setting.low[metric]) / setting.width[metric]
-    prior = _PRIOR_SHARE * max(share * (1.0 - share), 0.01) * setting.width[metric] ** 2
+    variance: float = _PRIOR_SHARE * max(share * (1.0 - share), 0.01) * setting.width[metric] ** 2
+    return variance
+
+
+@kernel
+def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
+    prior = prior_variance(setting, metric, mean)
     squares = streams.kept[arm, metric, _SQUARES]
-    spread: float = math.sqrt((squares + _PRIOR_TESTS * prior) / (streams.counts[arm, metric] + _PRIOR_TESTS))
+    spread: float = math.sqrt((squares + PRIOR_TESTS * prior) / (streams.counts[arm, metric] + PRIOR_TESTS))
     return spread
 
 

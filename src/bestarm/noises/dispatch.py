@@ -74,6 +74,13 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
     _kernels(setting.kind[metric]).keep(setting, streams, arm, metric, value)
 
 
+@one_of("setting.kind[metric]", _every(lambda kernels: kernels.note or kernels.keep), unknown="")
+def note(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    """The same for a value of a set that is known and is no evidence."""
+    kernels = _kernels(setting.kind[metric])
+    (kernels.note or kernels.keep)(setting, streams, arm, metric, value)
+
+
 @one_of("nature.kind[metric]", _every(lambda kernels: kernels.draw))
 def draw_own(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
     """Measure a stream once in the simulated world, where it scatters as its noise says."""
@@ -120,6 +127,13 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
 def record(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
     """Add one observation to its stream."""
     keep(setting, streams, arm, metric, value)
+    count_result(streams, arm, metric, value)
+
+
+@kernel
+def take_note(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    """Add one value to its stream that counts in the mean of its set and is no evidence of the others."""
+    note(setting, streams, arm, metric, value)
     count_result(streams, arm, metric, value)
 
 

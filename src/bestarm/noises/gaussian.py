@@ -22,7 +22,7 @@ from bestarm.kernel.state import Floats, Setting, Streams, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.base import ENDLESS, NoiseModel, OnItems, StatedNumber
 from bestarm.noises.kernels import NoiseKernels
-from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
+from bestarm.noises.mixture import RHO, ROOT_2_PI, add_logs, log_mixture_factor, log_scaled_phi
 from bestarm.noises.shapes import is_normal, plain
 from bestarm.noises.streams import ABOVE, BELOW, Nature, Stream
 from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
@@ -110,8 +110,7 @@ def _with_common_tilt(
     slope = slope_of_scaled_phi(x, scaled_phi) / (root * high.width)
     common = 0.5 * math.log(4.0 * RHO_OF_PAIRS / (n + RHO_OF_PAIRS)) + scaled_phi + math.log(share)
     separate = above + below + math.log1p(-share)
-    larger = max(common, separate)
-    total = larger + math.log1p(math.exp(min(common, separate) - larger))
+    total = add_logs(common, separate)
     part = math.exp(common - total)
     rest = 1.0 - part
     return total, rest * fall - part * slope * weight, rest * rise + part * slope * low.n
@@ -261,6 +260,9 @@ class Gaussian(NoiseModel):
     def differences(self) -> NoiseModel:
         # How much two arms' values of a common item differ is not stated.
         return OnItems.symmetric_set(ENDLESS, BELOW)
+
+    def contrast_within_block(self, factor: float) -> NoiseModel:
+        return Gaussian(self.sigma * math.hypot(1.0, factor))
 
 
 class _ByProducts(Gaussian):

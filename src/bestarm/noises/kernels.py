@@ -104,6 +104,8 @@ class NoiseKernels(NamedTuple):
     """(setting, streams, arm, metric): the half-width of the confidence interval around the mean on which the paper's
     algorithms decide, in units of `scale`, or of 1 if that is None. With None, it is that of sub-Gaussian observations
     of this scale; a noise without `radius` and without `scale` is refused by policies that decide by intervals."""
+    note: Callable[[Setting, Streams, int, int, float], None] | None = None
+    """As `keep`, for a value of a set that counts in its mean and is no evidence of the others. Only sets need it."""
 
 
 _SLOPE_STEP = 1e-5

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.elementary import log
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tables import tabulate
@@ -44,6 +44,17 @@ def log_scaled_phi(x: float) -> float:
 def log_mixture_factor(n: float) -> float:
     """log of 2 sqrt(RHO / (n + RHO)), the cost of the mixture."""
     return 0.5 * math.log(4.0 * RHO / (n + RHO))
+
+
+@large
+@kernel
+def add_logs(a: float, b: float) -> float:
+    """log(e^a + e^b)"""
+    if a < b:
+        a, b = b, a
+    if b == -math.inf:
+        return a
+    return a + math.log1p(math.exp(b - a))
 
 
 def mixture_table() -> Floats:

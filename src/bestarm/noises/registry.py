@@ -57,7 +57,10 @@ def numbered() -> list[type[NoiseModel]]:
     if not _tiers:
         with _numbering:
             if not _tiers:
-                _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
+                own: dict[int, type[NoiseModel]] = {}
+                for noise in built_in().values():
+                    own.setdefault(id(noise.kernels), noise)
+                _numbered.extend(sorted(own.values(), key=lambda noise: not noise.is_common))
                 first = len(_numbered)
                 _numbered.extend(_of_sets.built_in.values())
                 _numbered.extend(_tracked.built_in.values())
@@ -89,13 +92,15 @@ def known_for(*settings: Any) -> tuple[int, ...]:
 
 
 def kind_of(noise: type[NoiseModel]) -> int:
-    """The number by which kernels know a noise, in this process."""
+    """The number by which kernels know a noise, in this process. Noises with the same kernels share it."""
     known = numbered()
     with _numbering:
-        if noise not in known:
+        number = next((k for k, one in enumerate(known) if one.kernels is noise.kernels), None)
+        if number is None:
+            number = len(known)
             known.append(noise)
             forget_alternatives()
-    return known.index(noise)
+    return number
 
 
 def tracked_kind(noise: NoiseModel) -> int | None:

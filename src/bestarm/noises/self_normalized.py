@@ -35,11 +35,17 @@ KEPT = 12
 SKIPPED = 4
 """This many results of a stream only serve to learn how much it scatters."""
 
+LEAST_SQUARES = 1e-150
+"""What adds less does not count as scatter. So sums of weights stay finite, since results lie within 1e50."""
+
 LOG_SN = math.log(0.9)
 LOG_FLAT = math.log(0.05)
 """The logarithms of the weights: of SN, and of each of the other two."""
 LOG_2 = math.log(2.0)
 
+MOST_STEPS = 1000
+"""Of one search for an end. It stops sooner unless statistics are not finite. Wherever it stops, the interval is valid.
+"""
 STEPS = 16
 PRECISION = 1e-5
 """How many levels a lead is put together from, and how closely each end is found."""
@@ -51,8 +57,9 @@ def keep_scatter(kept: Floats, arm: int, metric: int, n: int, x: float) -> None:
     if n > 0:
         away = x - kept[arm, metric, TOTAL] / n
         added = away * away * n / (n + 1.0)
-        kept[arm, metric, SQUARES] += added
-        kept[0, metric, ALL_SQUARES] += added
+        if added > LEAST_SQUARES:
+            kept[arm, metric, SQUARES] += added
+            kept[0, metric, ALL_SQUARES] += added
         kept[0, metric, ALL_FREEDOM] += 1.0
     kept[arm, metric, TOTAL] += x
 
@@ -124,11 +131,12 @@ def evidence(s: Stream, side: int, c: float) -> float:
 
 
 @kernel
-def end_within(s: Stream, side: int, level: float, precision: float) -> float:
+def end_within(s: Stream, bets: int, side: int, level: float, precision: float) -> float:
     """Where the interval ends: from the farthest value inward, as long as the evidence is `level` or more. It may end
-    too early by `precision`, as a share of the way from the farthest value to the mean."""
+    too early by `precision`, as a share of the way from the farthest value to the mean. `bets` is how many of the
+    results are evidence."""
     infinite = s.low if side == ABOVE else s.high
-    if s.n == 0 or log_signs(s.n) < level:
+    if bets == 0 or log_signs(bets) < level:
         # Farther out than all values nothing but their number counts.
         return infinite
     reached = beyond(s, side)
@@ -137,11 +145,15 @@ def end_within(s: Stream, side: int, level: float, precision: float) -> float:
     step = 0.25 * (middle - reached)
     smallest = precision * abs(middle - reached)
     squares = squares_around(s, reached)
-    while abs(step) > smallest:
+    for _ in range(MOST_STEPS):
+        if not abs(step) > smallest:
+            break
         there = reached + step
         at_there = squares_around(s, there)
         # Deviations are least, and squares largest, at one of the two ends of the step.
-        if add_flat(gaussian_evidence(max(squares, at_there), deviations_from(s, side, there)), LOG_FLAT) >= level:
+        found = add_flat(gaussian_evidence(max(squares, at_there), deviations_from(s, side, there)), LOG_FLAT)
+        # Values whose squares underflow make evidence infinite, everywhere.
+        if level <= found < math.inf:
             reached, squares = there, at_there
             step = 2.0 * step
         else:
@@ -154,7 +166,7 @@ def end_within(s: Stream, side: int, level: float, precision: float) -> float:
 @kernel
 def end(s: Stream, side: int, level: float) -> float:
     """Where the interval ends."""
-    return end_within(s, side, level, 1e-7)
+    return end_within(s, s.n, side, level, 1e-7)
 
 
 @kernel
@@ -172,8 +184,8 @@ def lead_by_steps(ahead: Stream, behind: Stream, level: float, enough: float) ->
     for k in range(-1, STEPS):
         # First the whole way at once, which is less than what the steps show.
         have = LOG_FLAT + max(k, 0) * step
-        up_to = end_within(behind, BELOW, most if k < 0 else have + step, PRECISION)
-        lead = end_within(ahead, ABOVE, level - have, PRECISION) - up_to
+        up_to = end_within(behind, behind.n, BELOW, most if k < 0 else have + step, PRECISION)
+        lead = end_within(ahead, ahead.n, ABOVE, level - have, PRECISION) - up_to
         if k < 0 and (lead >= enough or not lead > -math.inf):
             return lead
         if k >= 0:

@@ -36,6 +36,9 @@ def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
             lambda one: problem.items is None or one.uses_items
         ),
         "does not compare arms with a baseline; choose {}": lambda one: not problem.relative or one.uses_baseline,
+        "does not know what to make of a judge; choose {}, or leave out judge": (
+            lambda one: not problem.judged or one.uses_judge
+        ),
         "shares all of delta among the arms there are; choose {}, or leave out reserve": (
             lambda one: not getattr(problem, "reserve", 0.0) or one.uses_reserve
         ),

@@ -6,12 +6,12 @@ import abc
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from bestarm.answer import promised
-from bestarm.evidence.items import record_at, streams_for, with_room
+from bestarm.evidence.items import in_next_blocks, next_places, record_at, streams_for, tests_on_items, with_room
 from bestarm.kernel.state import ON_ITEMS, Flags, Floats, Ints, Setting, gather, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import half_width, record
@@ -22,7 +22,7 @@ from bestarm.policies.decisions import EmptyProposal, Stop, ignoring_overflow
 from bestarm.policies.findings import Bools, Findings, findings_by_intervals, settled
 from bestarm.policies.open_certificates import OpenCertificate, open_by_intervals
 from bestarm.policies.options import NoOptions, as_numbers, checked_options, from_numbers
-from bestarm.policies.setting import new_setting
+from bestarm.policies.setting import cost_of_counts, new_setting
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import Asked, answers_sets
 from bestarm.texts import quoted
@@ -87,6 +87,8 @@ class Policy(abc.ABC):
     """What it is asked for: the best arm, or one or several of the other goals that a problem can have."""
     uses_baseline: ClassVar[bool] = False
     """Whether it decides constraints relative to a baseline."""
+    uses_judge: ClassVar[bool] = False
+    """Whether it decides with the scores of judges."""
     uses_reserve: ClassVar[bool] = False
     """Whether it shares delta with arms that come later."""
     Options: ClassVar[type[Any]] = NoOptions
@@ -99,6 +101,8 @@ class Policy(abc.ABC):
         self.metrics = metrics
         self.streams = streams_for(setting, arms, metrics)
         self._seed = (seed, run)
+        self.tests_made: Ints | None = None
+        self.blocks_made, self.cost_of_scores = 0, 0.0
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
@@ -165,11 +169,11 @@ class Policy(abc.ABC):
         return [(arm, metric) for arm, metric in batch[:size].tolist()]
 
     def results_of(self, arm: int, metric: int) -> list[tuple[int, int]]:
-        """The streams that get a result from a test: those of all metrics of its bundle."""
-        parts = [metric]
+        """The streams that get a result from a test: those of all metrics of its bundle that are about its items."""
+        parts, queue = [int(self.setting.lead[metric])], self.setting.queue
         while (part := int(self.setting.following[parts[-1]])) >= 0:
             parts.append(part)
-        return [(arm, part) for part in parts]
+        return [(arm, part) for part in parts if queue[part] == queue[metric]]
 
     def update(self, arm: int, metric: int) -> None:
         """Called after a result has entered `streams`, for policies that keep more than that."""
@@ -179,14 +183,14 @@ class Policy(abc.ABC):
         """Take in one result, in normal form (as `to_normal` of `bestarm.policies.setting` makes it)."""
         self.tell_together([(arm, metric, value)])
 
-    def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
-        """Take in all the results (arm, metric, value) of one test; on items, on the next item of its streams."""
+    def tell_together(self, results: Sequence[tuple[int, int, float]], places: Sequence[int] | None = None) -> None:
+        """Take in all results (arm, metric, value) of one test, on items on the next ones, or at these places."""
         with ignoring_overflow():
-            for arm, metric, value in results:
+            for k, (arm, metric, value) in enumerate(results):
                 if self.setting.pairing == ON_ITEMS:
-                    place = int(self.streams.counts[arm, metric])
-                    self.streams = with_room(self.streams, 1 + place)
-                    record_at(self.setting, self.streams, arm, metric, place, value)
+                    at = int(next_places(self.setting, self.streams)[arm, metric]) if places is None else places[k]
+                    self.streams = with_room(self.streams, 1 + at)
+                    record_at(self.setting, self.streams, arm, metric, at, value)
                 else:
                     record(self.setting, self.streams, arm, metric, value)
         for arm, metric, _ in results:
@@ -195,13 +199,16 @@ class Policy(abc.ABC):
     def imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
         """Take in results (arm, metric, value) that are only supposed, without deciding anything; on items, on the next
         items of their streams, as far as there are any."""
-        rows, values, counts = [], [], self.streams.counts.copy()
+        rows, values, counts = [], [], next_places(self.setting, self.streams).copy()
         for arm, metric, value in results:
-            if self.places is None or counts[arm, metric] < self.places:
+            places = self.places_of(metric)
+            if places is None or counts[arm, metric] < places:
                 rows.append((arm, metric, counts[arm, metric]))
                 values.append(value)
                 counts[arm, metric] += 1
-        self.advance(np.array(rows, np.int64).reshape(-1, 3), np.array(values), np.zeros(len(values), np.int8))
+        tests = np.array(rows, np.int64).reshape(-1, 3)
+        self.streams, tests = in_next_blocks(self.setting, self.streams, tests, np.array(values))
+        self.advance(tests, np.array(values), np.zeros(len(values), np.int8))
 
     def must_be_tested(self, arm: int) -> bool:
         """Whether nothing can be decided before every metric of the arm has a result."""
@@ -214,34 +221,34 @@ class Policy(abc.ABC):
     @property
     def is_untested(self) -> Bools:
         """[arm, metric]: whether the stream has no result yet, and must have one before anything is decided."""
-        untested: Bools = self.streams.counts == 0
-        return untested
+        return cast("Bools", self.streams.counts == 0)
 
     @property
     def untested(self) -> int:
         """How many streams have no result yet."""
         return int(self.is_untested.sum())
 
-    @property
-    def places(self) -> int | None:
-        """How often an arm can be measured: once on each item of a set. None if there is no limit."""
+    def places_of(self, metric: int = 0) -> int | None:
+        """How often a metric can be measured: once on each item of its set. None if there is no limit."""
         return None
+
+    @property
+    def tests(self) -> Ints:
+        """[arm, metric]: how many tests there have been. In blocks, several of them make one result."""
+        return tests_on_items(self.setting, self.streams) if self.tests_made is None else self.tests_made
 
     @property
     def spent(self) -> tuple[int, float]:
         """How many tests there have been, and what they cost."""
-        counts = self.streams.counts.sum(axis=0)
+        counts = self.tests.sum(axis=0)
         tests = counts[self.setting.lead == np.arange(self.metrics)].sum()
-        return int(tests), float(counts @ self.setting.cost)
+        return int(tests), cost_of_counts(self.tests, self.setting.cost) + self.cost_of_scores
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
-        """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops.
+        """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops. The
+        results of one test follow each other. NaN means a test without a result.
 
-        The results of one test follow each other.
-
-        Returns the decision after the last one, or None if it did not end a round. NaN means a test without a result.
-        While any stream is untested, nothing is decided.
-        """
+        Returns the decision after the last one, or None if it did not end a round, or a stream is untested."""
         decision: list[tuple[int, int]] | Stop | None = None
         untested = self.untested
         rows = zip(tests.tolist(), values.tolist(), ends.tolist(), strict=True)
@@ -330,7 +337,8 @@ class Policy(abc.ABC):
     @classmethod
     def note_on_intervals(cls, plan: Plan, *, brief: bool = False) -> str:
         """A sentence on what the intervals are, for the report; with `brief`, for the small print below a chart."""
-        note = f"Intervals hold for all arms, metrics and times at once with probability {promised(plan.delta)}"
+        all_of = f"all {plan.noun.many}, metrics and times"
+        note = f"Intervals hold for {all_of} at once with probability {promised(plan.delta)}"
         return f"{note} or more." if brief else f"{note} (confidence bound {plan.bound}); they are what decides."
 
     def bounds(self) -> tuple[Floats, Floats]:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bestarm.evidence.claims import constraint_evidence
-from bestarm.evidence.combine import add_logs, independent_evidence
+from bestarm.evidence.combine import independent_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import ABSENT, RESERVED, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import scatter
+from bestarm.noises.mixture import add_logs
 from bestarm.noises.streams import ABOVE, BELOW
 from bestarm.policies.confidence import Intervals, is_outperformed, pair_level, refresh_intervals, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
@@ -29,9 +30,9 @@ class Reasons(NamedTuple):
     worst: Ints
     """The constraint that a rejected arm most clearly violates."""
     evidence: Floats
-    """Log-evidence that it is infeasible; for an arm that is beaten without a `lead`, infeasible or worse."""
+    """Log-evidence that it is infeasible; for an arm that is beaten, infeasible or worse."""
     lead: Floats
-    """By how much, at least, a beaten arm is worse than the leader; NaN if performance alone does not show it."""
+    """Minus the tolerance for an arm that is beaten by performance alone, else NaN."""
 
 
 @kernel
@@ -56,14 +57,9 @@ def survey(
                     reasons.worst[arm] = metric
             reasons.evidence[arm] = violation(setting, streams, arm)
         elif leader != NO_ARM and beaten[arm] == leader:
-            level = pair_level(setting, leader, arm)
-            if is_outperformed(setting, streams, leader, arm):
-                lead = largest_lead(setting, streams, leader, arm, level, math.inf)
-                reasons.lead[arm] = max(lead, -setting.tolerance)
-            else:
-                reasons.lead[arm] = math.nan
-                infeasible = violation(setting, streams, arm)
-                reasons.evidence[arm] = rival_case(setting, streams, leader, arm, infeasible)
+            is_behind = is_outperformed(setting, streams, leader, arm)
+            reasons.lead[arm] = -setting.tolerance if is_behind else math.nan
+            reasons.evidence[arm] = rival_case(setting, streams, leader, arm, violation(setting, streams, arm))
 
 
 @kernel
@@ -183,11 +179,17 @@ def measured_leads(streams: Streams, arm: int) -> Floats:
     if streams.items == ABSENT:
         leads = means[arm] - means
     else:
-        values = streams.items.values[:, 0]
-        common = np.minimum(counts, counts[arm])
-        totals = [float((values[arm, :n] - values[k, :n]).sum()) for k, n in enumerate(common.tolist())]
-        leads = np.array(totals) / np.maximum(common, 1)
+        values, reached = streams.items.values[:, 0], streams.items.reached[:, 0]
+        leads = np.array(
+            [_mean_of_known(values[arm, :n] - values[k, :n]) for k, n in enumerate(np.minimum(reached, reached[arm]))]
+        )
     return np.where((counts > 0) & (counts[arm] > 0), leads, math.nan)
+
+
+def _mean_of_known(differences: Floats) -> float:
+    """The mean of the differences on common items, or in common blocks; NaN without any."""
+    known = differences[~np.isnan(differences)]
+    return float(known.sum()) / len(known) if len(known) else math.nan
 
 
 def pair_levels(setting: Setting, arm: int) -> tuple[Floats, Floats]:

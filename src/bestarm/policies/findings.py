@@ -40,7 +40,8 @@ class Findings(NamedTuple):
     evidence: Floats
     """By arm: the log-evidence behind the verdict that it is out; NaN if the verdict rests on intervals."""
     lead: Floats
-    """By arm: the least by which a beaten arm is worse; NaN if performance alone does not show it."""
+    """By arm: a limit of the least by which a beaten arm is worse, minus the tolerance if nothing more is known; NaN if
+    performance alone does not show it."""
     tested: Bools
     """By arm: whether there is any result."""
 
@@ -95,7 +96,9 @@ def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
     above = decided & (findings.low > setting.threshold) & (findings.low < math.inf)
     beyond = above & (findings.low > setting.threshold + setting.slack)
     holds = findings.holds & ~(above & findings.infeasible[:, np.newaxis])
-    return findings._replace(holds=holds, violated=above & ~holds & (is_out | beyond))
+    # What was certified stays certified, also where the evidence has fallen back since.
+    high = np.where(holds, np.minimum(findings.high, setting.threshold + setting.slack), findings.high)
+    return findings._replace(high=high, holds=holds, violated=above & ~holds & (is_out | beyond))
 
 
 def findings_by_intervals(

@@ -13,6 +13,7 @@ import types
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bestarm.parsing import read_text
 from bestarm.policies import all_policies
 from bestarm.policies.base import Policy
 from bestarm.validation import InvalidInput, parse_name
@@ -41,9 +42,11 @@ def load_policy(policy: str) -> type[Policy]:
     """The class that `FILE.py:CLASS` names, or `FILE.py` if it has one policy. Raises `InvalidInput` otherwise."""
     path, mark, kind = policy.rpartition(":") if not policy.endswith(_ENDING) else (policy, "", "")
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         raise InvalidInput("policy", policy, f"there is no file {path}") from None
+    except InvalidInput as error:
+        raise InvalidInput("policy", policy, str(error)) from None
     except (OSError, ValueError) as error:
         raise InvalidInput("policy", policy, f"{path} cannot be read: {error}") from None
     folder = str(Path(path).resolve().parent)

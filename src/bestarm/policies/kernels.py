@@ -38,7 +38,8 @@ class Kernels(NamedTuple):
     returns `conclude(answer)`. It never writes into `streams`. It may write into `memory` what follows from the results
     so far, if a second call then proposes the same. `recommend(setting, streams, memory)` is the arm to answer with if
     no more tests could be made, or `NONE`; it writes nothing. `large` says that together they are a large program: an
-    engine with little room for instructions then keeps helpers marked `large` as functions of their own.
+    engine with little room for instructions then keeps helpers marked `large` as functions of their own. `patient`
+    says that `propose` puts off long computations where `setting.is_hurried` says so.
     """
 
     new_memory: Callable[[int, int], Any]
@@ -47,6 +48,7 @@ class Kernels(NamedTuple):
     start: Callable[[Any, int, int], None] = no_choices
     large: bool = False
     recommend: Callable[..., int] = leader_by_means
+    patient: bool = False
 
 
 class KernelPolicy(Policy):
@@ -126,7 +128,7 @@ class KernelPolicy(Policy):
         imagined.imagine(waiting)
         if imagined.untested:
             # There is nothing to plan with yet: test each stream once more.
-            heads = np.unique(self.setting.lead).tolist()
+            heads = np.unique(self.setting.queue).tolist()
             again = [(arm, metric) for arm in imagined.arms_to_go_on_with() for metric in heads]
             return [again] * -(-count // len(again))
         now = imagined.propose()

@@ -4,7 +4,8 @@ Let i* be the best truly feasible arm. An answer is wrong only if i* was rejecte
 wrong; that any other arm is rejected does no harm. So rejections need no union over arms: all of them have one share of
 delta, `REJECTING`, and the certificates of each arm have its share of the rest. If a single arm is asked about, as by
 a gate, it is certified wrongly only if it is infeasible, and rejected wrongly only if it is feasible: each has all of
-delta. `docs/certify.md` has the proofs.
+delta. If every feasible arm is asked for, each arm has its share of delta for the same reason, whichever way it is
+decided. `docs/certify.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def weights_of(problem: Problem) -> Floats:
 def levels_of(problem: Problem, delta: float) -> Levels:
     """The levels for what the problem asks."""
     weights = weights_of(problem)
-    if problem.goal == "top":
+    if problem.goal in ("top", "every feasible"):
         # The rejection of any of several arms would be wrong: each arm has its share for everything.
         level = -log(delta * weights)
         return Levels(level, level)
@@ -84,7 +85,7 @@ def levels_in_words(problem: Problem, delta: float) -> str:
     '1 : 840, and 1 : 200 that a constraint is violated'
     """
     certifying, rejecting = levels_of(problem, delta)
-    words = _range_of_odds(certifying, "the arm's weight")
+    words = _range_of_odds(certifying, f"the {problem.noun.one}'s weight")
     if not problem.constraints:
         return words
     weights = np.array([constraint.weight for constraint in problem.constraints])

@@ -69,8 +69,9 @@ def _tests_worse_on_items(setting: Setting, streams: Streams, leader: int, arm: 
     lead = difference_of(setting, streams, leader, arm)
     if lead.n == 0:
         return math.inf
-    row, mean = row_of(streams, leader, arm), lead.total / lead.n
-    noise = scatter(setting.items.differences, streams.items.differences, row, DIFFERENCE, mean)
+    row, between = row_of(streams, leader, arm), streams.items.differences
+    mean = between.means[row, DIFFERENCE]
+    noise = scatter(setting.items.differences, between, row, DIFFERENCE, mean)
     needed = tests_in_all(pair_level(setting, leader, arm), mean + setting.tolerance, noise * noise)
     # After the last item everything is known.
     needed = min(needed, setting.items.places) if setting.items.places < UNLIMITED else needed
@@ -126,11 +127,11 @@ def left_to_go(tests: float, share: float, made: float) -> float:
 
 
 @kernel
-def weigh_holding(setting: Setting, streams: Streams, arm: int, metrics: Ints, shares: Floats, tests: Floats) -> None:
-    """For each of `metrics`: the share of the evidence that the constraint holds, and about how many more tests it
-    takes to certify it."""
+def weigh_holding(setting: Setting, streams: Streams, arms: Ints, metrics: Ints, shares: Floats, tests: Floats) -> None:
+    """For each of `metrics`, of the arm in the same place: the share of the evidence that the constraint holds, and
+    about how many more tests it takes to certify it."""
     for index in range(metrics.shape[0]):
-        metric = metrics[index]
+        arm, metric = arms[index], metrics[index]
         n = streams.counts[arm, metric]
         found = constraint_evidence(setting, streams, arm, metric, BELOW)
         shares[index] = share_of(found, setting.level[arm], overhead(n))
@@ -163,6 +164,14 @@ def weigh_against(
         tests[index] = left_to_go(tests[index], share, made)
 
 
+def open_to_hold(setting: Setting, streams: Streams, arms: Ints, metrics: Ints) -> list[OpenCertificate]:
+    """That these constraints hold, each of the arm in the same place."""
+    shares, tests = np.zeros((2, len(metrics)))
+    compiled_if_large(weigh_holding, setting, streams)(setting, streams, arms, metrics, shares, tests)
+    rows = zip(arms.tolist(), metrics.tolist(), shares.tolist(), tests.tolist(), strict=True)
+    return [OpenCertificate("holds", arm, metric, None, share, more) for arm, metric, share, more in rows]
+
+
 def open_by_evidence(
     setting: Setting, streams: Streams, certified: Flags, rejected: Flags, beaten: Ints, leader: int
 ) -> list[OpenCertificate]:
@@ -174,10 +183,7 @@ def open_by_evidence(
         is_open &= beaten != leader
         is_open[leader] = False
         metrics = np.flatnonzero(certified[leader, 1:] == 0) + 1
-        shares, tests = np.zeros((2, len(metrics)))
-        compiled_if_large(weigh_holding, setting, streams)(setting, streams, leader, metrics, shares, tests)
-        rows = zip(metrics.tolist(), shares.tolist(), tests.tolist(), strict=True)
-        found = [OpenCertificate("holds", leader, metric, None, share, more) for metric, share, more in rows]
+        found = open_to_hold(setting, streams, np.full(len(metrics), leader), metrics)
     arms = np.flatnonzero(is_open)
     worst, tests = np.full(len(arms), _NO_METRIC), np.zeros(len(arms))
     compiled_if_large(estimate, setting, streams)(setting, streams, leader, arms, worst, tests)

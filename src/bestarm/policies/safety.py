@@ -86,6 +86,8 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
     if unpacked(safety, arm, metric)[0] == -math.inf or safety.verdict[arm] != OPEN:
         return int(safety.verdict[arm])
     n = streams.counts[arm, metric]
+    # Read here, beside the radius: on a card, reading takes long, and one reading need not wait for the other.
+    inverse_root = setting.inverse_root[slot(n)]
     mean = streams.means[arm, metric]
     excess = (mean - setting.threshold[metric]) * setting.inverse_sigma[metric]
     # NaN and infinity decide nothing and make nothing urgent.
@@ -103,7 +105,7 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
                 safety.verdict[arm] = FEASIBLE
     # An excess too large for half a word counts as the largest.
     excess = min(max(excess, -_MOST), _MOST) if excess > -math.inf else excess
-    pack(safety, arm, metric, excess, setting.inverse_root[slot(n)])
+    pack(safety, arm, metric, excess, inverse_root)
     return int(safety.verdict[arm])
 
 

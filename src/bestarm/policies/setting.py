@@ -11,6 +11,7 @@ import numpy as np
 from bestarm.evidence.bounds import find_bound
 from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
 from bestarm.kernel.elementary import log
+from bestarm.kernel.packing import in_normal_form
 from bestarm.kernel.state import FIRST_RULES, SECOND_RULES, Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noises.base import NoiseModel
@@ -19,7 +20,6 @@ from bestarm.noises.registry import kind_of
 from bestarm.noises.streams import BELOW, TUNING, Law
 from bestarm.policies.levels import levels_of, rules_of
 from bestarm.problem import Constraint, Problem
-from bestarm.problem.items import count_of
 
 
 @functools.lru_cache(maxsize=32)
@@ -37,7 +37,7 @@ def references(problem: Problem, first: float = 0.0) -> Floats:
 
     Noises choose it near a constraint's threshold, and near `first`, some value of the objective in the user's terms.
     """
-    signs = problem.normal_form().sign.tolist()
+    signs = problem.signs.tolist()
     landmarks = [part.limit if isinstance(part, Constraint) else first for part in problem.parts]
     rows = zip(problem.noises, signs, landmarks, strict=True)
     found = np.array([noise.reference(sign, landmark) for noise, sign, landmark in rows])
@@ -59,26 +59,30 @@ def shares(problem: Problem) -> list[tuple[int, Any]]:
 def to_normal(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A user's value of a metric in normal form. Takes arrays too."""
     with np.errstate(over="ignore", invalid="ignore"):
-        normal = problem.normal_form().sign[metric] * value - setting.reference[metric]
+        normal = problem.signs[metric] * value - setting.reference[metric]
     for index, part in shares(problem):
         counted = part.noise.counted(value, part.threshold, part.at_least is None)
         normal = np.where(np.equal(metric, index), counted, normal)[()]
-    return normal
+    return in_normal_form(value, normal, problem.signs[metric], setting.reference[metric])
 
 
 def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A value in normal form in the user's terms. Takes arrays too."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return problem.normal_form().sign[metric] * (value + setting.reference[metric])
+        return problem.signs[metric] * (value + setting.reference[metric])
 
 
 def laws(problem: Problem, reference: Floats, noises: Sequence[NoiseModel] | None = None) -> list[Law]:
     """The noise of every metric in normal form, or of what takes its place."""
     rows = zip(
         noises_of(problem) if noises is None else noises,
-        problem.normal_form().sign.tolist(),
+        problem.signs.tolist(),
         reference.tolist(),
-        [part.limit if isinstance(part, Constraint) else None for part in problem.parts],
+        # A difference to the baseline is compared with its margin, and a result with neither.
+        [
+            (0.0 if part.relative_to_baseline else part.limit) if isinstance(part, Constraint) else None
+            for part in problem.parts
+        ],
         strict=True,
     )
     found = []
@@ -88,6 +92,12 @@ def laws(problem: Problem, reference: Floats, noises: Sequence[NoiseModel] | Non
             law = law._replace(numbers=(*law.numbers, *[0.0] * (TUNING - len(law.numbers)), *tuning))
         found.append(law)
     return found
+
+
+def cost_of_counts(counts: Ints, costs: Floats) -> float:
+    """What so many tests cost; both are [arm, test]. In most studies a test of each arm costs the same, and then no
+    more is rounded than the products."""
+    return float(counts.sum(axis=0) @ costs[0]) + float((counts * (costs - costs[0])).sum())
 
 
 def _following(problem: Problem) -> Ints:
@@ -104,7 +114,10 @@ def noises_of(problem: Problem, ties: int = BELOW) -> list[NoiseModel]:
     measured, a mean that equals c lies on the side `ties` of it."""
     if problem.items is None or problem.repeats:
         return [*problem.noises]
-    return [noise.of_set(count_of(problem.items), ties=ties) for noise in problem.noises]
+    return [
+        part.noise.of_set(count, ties=ties) if part.judge is None else part.noise.of_judged_set(count, ties=ties)
+        for part, count in zip(problem.parts, problem.item_counts, strict=True)
+    ]
 
 
 def new_setting(
@@ -145,6 +158,7 @@ def new_setting(
         inverse_cost=1.0 / form.cost,
         lead=heads,
         following=_following(problem),
+        queue=np.array(problem.queues),
         is_bundled=int(not first.all()),
         kind=np.array([kind_of(type(noise)) for noise in deciding]),
         low=np.array([law.low for law in noises]),

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pydantic import BeforeValidator
 
 from bestarm.texts import first_ten
-from bestarm.validation import InvalidInput, parse_name
+from bestarm.validation import InvalidInput, Name, described, parse_name
 
 MOST_ITEMS = 1_000_000
 """The most items of a set without repeats, whose order is kept in memory."""
@@ -47,12 +47,21 @@ def _read_items(data: object) -> object:
     return tuple(data)
 
 
-ItemList = Annotated[int | tuple[str, ...], BeforeValidator(_read_items)]
+ItemList = Annotated[
+    Annotated[int, described(minimum=1)] | Annotated[tuple[Name, ...], described(minItems=1, uniqueItems=True)],
+    BeforeValidator(_read_items),
+]
 """How many items there are, or their names."""
 
 
 def count_of(items: int | Sequence[str]) -> int:
     return items if isinstance(items, int) else len(items)
+
+
+def random_order(seed: int, salt: int, count: int) -> list[int]:
+    """The numbers from 0 to `count` - 1 in an order that depends on nothing but the seed and the salt."""
+    order: list[int] = np.argsort(_keys(seed, salt * count + np.arange(count)), kind="stable").tolist()
+    return order
 
 
 def _mixed(words: Words) -> Words:
@@ -94,6 +103,11 @@ class ItemOrder:
     @functools.cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self._names or ())}
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The numbers of the items in this order, of a set without repeats."""
+        return self._order
 
     def item(self, place: int) -> int:
         """The number of the item at a place of the order, both from 0."""

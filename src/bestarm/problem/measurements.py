@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Any
 
-from bestarm.validation import InvalidInput, Name, Positive, value
+from bestarm.validation import InvalidInput, Name, Positive, described, value
+
+Names = Annotated[tuple[Name, ...], described(minItems=1, uniqueItems=True)]
 
 
 @value
@@ -15,7 +18,7 @@ class Measurement:
     'time + memory'
     """
 
-    metrics: tuple[Name, ...]
+    metrics: Names
     cost: Positive = 1.0
 
     def __post_init__(self) -> None:
@@ -50,3 +53,10 @@ def groups_of(measurements: Sequence[Measurement], needed: Sequence[Sequence[str
         kept = next((group for group in found if isinstance(group, int)), found[0])
         groups = {metric: kept if group in found else group for metric, group in groups.items()}
     return groups
+
+
+def at_least_one(named: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What names things, of which there must be some."""
+    if not named:
+        raise ValueError("must name at least one")
+    return named

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from bestarm.noises import Noise
+from bestarm.problem.slices import Where, where_words
+from bestarm.problem.units import Unit
 from bestarm.validation import (
     LEAST,
-    UNSTATED,
     Guess,
     InvalidInput,
     Name,
@@ -19,14 +20,11 @@ from bestarm.validation import (
     Number,
     Positive,
     exact,
-    is_boolean,
     value,
 )
 
 _STATED: Any = Field(default=None, validate_default=True)
 """A field that must be stated, and whose error lists the choices."""
-
-_UNSTATED: Any = None
 
 
 def _read_flag(data: object) -> object:
@@ -39,20 +37,37 @@ def _read_flag(data: object) -> object:
 def _refused(part: Objective | Constraint, field: str, reason: str) -> InvalidInput:
     """What to raise of a field that does not go with the others."""
     given, whose = getattr(part, field), f"of {type(part).__name__.lower()} {part.title!r}"
-    if field in ("noise", "per"):
+    if field in ("noise", "per", "judge"):
         return InvalidInput(field, given, f"{whose}: {reason}")
     return InvalidInput(field, given, reason, sentence=f"{field} = {given!r} {whose} {reason}")
 
 
+def _check_judge(part: Objective | Constraint) -> None:
+    if part.judge is None:
+        return
+    if part.judge == part.metric:
+        raise _refused(part, "judge", "must be another metric than the one it judges")
+    if len(part.measures) > 1:
+        raise _refused(part, "judge", "cannot judge a ratio; it scores one metric")
+    if not part.noise.takes_judge:
+        raise _refused(part, "judge", f"needs values in a range: Bernoulli() or Bounded(low, high), not {part.noise!r}")
+
+
 @value
 class Objective:
-    """The metric to make as large or as small as possible; an arm within `tolerance` of the best is good enough."""
+    """The metric to make as large or as small as possible; an arm within `tolerance` of the best is good enough.
+
+    `judge` names a metric that is cheap and tells much of this one, such as a model's score of what people label. Its
+    scores of every arm on every item are told first. `unit`, such as "ms", is shown beside the metric.
+    """
 
     metric: Name
     goal: Literal["maximize", "minimize"]
     noise: Noise = _STATED
     cost: Positive = 1.0
     tolerance: NonNegative = 0.0
+    judge: Name | None = Field(default=None, kw_only=True)
+    unit: Unit = Field(default=None, kw_only=True)
 
     @property
     def title(self) -> str:
@@ -69,6 +84,11 @@ class Objective:
         """Whether what counts of a test is not the value of the metric itself."""
         return False
 
+    @property
+    def has_own_mean(self) -> bool:
+        """Whether its mean is stated by its own name, even if its metric has another part, too."""
+        return False
+
     def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
         """The mean of what counts, from the means of metrics; None if they do not say it."""
         return given.get(self.metric)
@@ -81,6 +101,7 @@ class Objective:
         if not self.tolerance < high - low:
             reason = f"must be less than {exact(high - low)}, the width of the range of its values"
             raise _refused(self, "tolerance", f"{reason}: with that much, any feasible arm would do")
+        _check_judge(self)
 
 
 @value
@@ -89,13 +110,18 @@ class Constraint:
 
     `Exact` metrics may equal the threshold. `Quantile(q)` limits the quantile q instead of the mean.
 
-    With `relative_to_baseline`, the limit is a multiple of the mean of the problem's baseline arm. With `per`, another
-    metric of the same test whose values are positive, the ratio of the two means is limited; `noise` then says how
-    `metric` minus the threshold times `per` scatters.
+    With `relative_to_baseline`, the limit is a multiple of the mean of the problem's baseline arm. A `margin`, in units
+    of the metric, makes it easier: it is added to the limit of `at_most`, and taken from that of `at_least`. A negative
+    margin makes it harder. With `per`, another metric of the same test whose values are positive, the ratio of the two
+    means is limited; `noise` then says how `metric` minus the threshold times `per` scatters.
 
-    An arm that misses the threshold by less than `slack` may still be taken for feasible. Of a ratio, slack is in units
-    of `metric` minus the threshold times `per`. `weight`, relative to the others, says how much this constraint is
-    expected to be the one that an infeasible arm violates.
+    An arm that misses the threshold by less than `slack` may still be taken for feasible. The slack of a ratio is in
+    units of `metric` minus the threshold times `per`. `weight`, relative to the others, says how much this constraint
+    is expected to be the one that an infeasible arm violates. `judge` and `unit` are as for an
+    `Objective`.
+
+    With `where`, such as `{"topic": "law"}`, the mean over the items that have these values of their attributes is
+    limited. `for_each`, the name of an attribute, stands for one such constraint for each of its values.
     """
 
     metric: Name
@@ -107,13 +133,22 @@ class Constraint:
     weight: Positive = 1.0
     relative_to_baseline: Annotated[bool | None, BeforeValidator(_read_flag)] = Field(default=None, kw_only=True)
     per: Name | None = Field(default=None, kw_only=True)
+    margin: Number | None = Field(default=None, kw_only=True)
+    judge: Name | None = Field(default=None, kw_only=True)
+    unit: Unit = Field(default=None, kw_only=True)
+    where: Where = Field(default=None, kw_only=True)
+    for_each: Name | None = Field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        _check_judge(self)
         if (self.at_most is None) == (self.at_least is None):
             raise InvalidInput(
                 f"constraint {self.metric!r} needs exactly one of at_most and at_least, "
                 f"not at_most = {self.at_most}, at_least = {self.at_least}"
             )
+        if self.margin is not None and not self.relative_to_baseline:
+            reason = "needs relative_to_baseline: it is what the mean may be worse by than the baseline's"
+            raise _refused(self, "margin", reason)
         if self.relative_to_baseline or self.per is not None:
             self._check_derived()
             return
@@ -140,14 +175,14 @@ class Constraint:
         if self.relative_to_baseline and not self.threshold >= LEAST:
             raise _refused(self, self.side, "must be a positive number: that many times the baseline")
         low, high = self.compared_range
-        if not low < 0.0 < high:
+        if not low < self.limit < high:
             if self.per is not None:
                 ends = f"{exact(low)} to {exact(high)}"
                 raise _refused(self, "noise", f"must allow {self.formula} on both sides of 0, not from {ends}")
             ends = " and ".join(map(exact, self.noise.range))
             reason = f"leaves nothing to decide: between {ends}, the range of its values, every arm is on the same side"
-            raise _refused(self, self.side, f"{reason} of it")
-        room = high if self.is_upper else -low
+            raise _refused(self, self.side if self.margin is None else "margin", f"{reason} of the limit")
+        room = high - self.limit if self.is_upper else self.limit - low
         if not self.slack < room:
             raise _refused(self, "slack", f"must be less than {exact(room)}: with that much, every arm would pass")
 
@@ -171,12 +206,28 @@ class Constraint:
 
     @property
     def title(self) -> str:
+        return self._on_slice(self._name)
+
+    @property
+    def _name(self) -> str:
         return self.metric if self.per is None else f"{self.metric} per {self.per}"
+
+    def _on_slice(self, words: str) -> str:
+        if self.for_each is not None:
+            words = f"{words} for each {self.for_each}"
+        return words if self.where is None else f"{words} {where_words(self.where)}"
 
     @property
     def bound(self) -> str:
         """The limit as the user states it, where the name of the baseline is not known."""
-        return f"{exact(self.threshold)}{' × the baseline' if self.relative_to_baseline else ''}"
+        return self.bound_by("the baseline") if self.relative_to_baseline else exact(self.threshold)
+
+    def bound_by(self, baseline: str) -> str:
+        """The limit that the baseline of this name sets, such as "1.05 × old" or "standard − 2"."""
+        if self.margin is None:
+            return f"{exact(self.threshold)} × {baseline}"
+        multiple = baseline if self.threshold == 1.0 else f"{exact(self.threshold)} × {baseline}"
+        return f"{multiple} {'−' if self.limit < 0.0 else '+'} {exact(abs(self.margin))}"
 
     @property
     def formula(self) -> str:
@@ -186,7 +237,7 @@ class Constraint:
     @property
     def label(self) -> str:
         """What it says, in a few words."""
-        return f"{self.title} {self.side.replace('_', ' ')} {self.bound}"
+        return self._on_slice(f"{self._name} {self.side.replace('_', ' ')} {self.bound}")
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -196,7 +247,13 @@ class Constraint:
     def is_derived(self) -> bool:
         return self.noise.is_share or self.per is not None
 
+    @property
+    def has_own_mean(self) -> bool:
+        return self.is_derived or self.where is not None
+
     def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
+        if self.where is not None and self.title in given:
+            return given[self.title]
         if self.per is None:
             return None if self.noise.is_share else given.get(self.metric)
         if self.metric not in given or self.per not in given:
@@ -220,10 +277,11 @@ class Constraint:
 
     @property
     def limit(self) -> float:
-        """What the mean is compared with: the threshold, for a quantile the share that may lie beyond it, and 0 for the
-        difference to a multiple of the baseline and for `formula`."""
+        """What the mean is compared with: the threshold, for a quantile the share that may lie beyond it, the margin
+        for the difference to a multiple of the baseline, and 0 for `formula`."""
         if self.relative_to_baseline or self.per is not None:
-            return 0.0
+            margin = self.margin or 0.0
+            return margin if self.is_upper or not margin else -margin
         return self.noise.compared_with(self.threshold, self.at_least is None)
 
     @property
@@ -236,70 +294,3 @@ class Constraint:
         limit relative to the baseline, the mean is that of the difference."""
         sign = 1.0 if self.is_upper else -1.0
         return sign * mean < self.noise.limit(sign * self.limit) + slack
-
-
-def maximize(metric: str, *, noise: Noise = _UNSTATED, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
-    """The objective to make `metric` as large as possible."""
-    return Objective(metric, "maximize", noise, cost, tolerance)
-
-
-def minimize(metric: str, *, noise: Noise = _UNSTATED, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
-    """The objective to make `metric` as small as possible."""
-    return Objective(metric, "minimize", noise, cost, tolerance)
-
-
-def at_most(
-    metric: str,
-    threshold: float | None = None,
-    *,
-    noise: Noise = _UNSTATED,
-    cost: float = 1.0,
-    slack: float = 0.0,
-    weight: float = 1.0,
-    relative_to_baseline: float | bool = False,
-    per: str | None = None,
-) -> Constraint:
-    """The constraint that the mean of `metric` stays below `threshold`; its quantile q with `noise=Quantile(q)`.
-
-    With `relative_to_baseline=1.05`, it must stay below 1.05 times the mean of the problem's baseline. With `per`, the
-    ratio of the mean of `metric` to that of `per` must stay below `threshold`.
-    """
-    shared = {"noise": noise, "cost": cost, "slack": slack, "weight": weight, "per": per}
-    return _constraint("at_most", metric, threshold, relative_to_baseline, shared)
-
-
-def at_least(
-    metric: str,
-    threshold: float | None = None,
-    *,
-    noise: Noise = _UNSTATED,
-    cost: float = 1.0,
-    slack: float = 0.0,
-    weight: float = 1.0,
-    relative_to_baseline: float | bool = False,
-    per: str | None = None,
-) -> Constraint:
-    """The constraint that the mean of `metric` stays above `threshold`; its quantile q with `noise=Quantile(q)`.
-
-    With `relative_to_baseline=0.95`, it must stay above 0.95 times the mean of the problem's baseline. With `per`, the
-    ratio of the mean of `metric` to that of `per` must stay above `threshold`.
-    """
-    shared = {"noise": noise, "cost": cost, "slack": slack, "weight": weight, "per": per}
-    return _constraint("at_least", metric, threshold, relative_to_baseline, shared)
-
-
-def _constraint(
-    side: str, metric: str, threshold: float | None, relative: float | bool, shared: dict[str, Any]
-) -> Constraint:
-    """A constraint. The factor of the baseline may stand in either place: at_most("time", relative_to_baseline=1.05) or
-    at_most("time", 1.05, relative_to_baseline=True)."""
-    if not is_boolean(relative):
-        if threshold is not None:
-            reason = f"of {metric!r} cannot be stated beside a threshold ({threshold!r}); state one of the two"
-            raise InvalidInput("relative_to_baseline", relative, reason)
-        threshold, relative = relative, True
-    if threshold is None:
-        needed = "a number, the threshold, or relative_to_baseline, that many times the baseline"
-        raise InvalidInput(side, UNSTATED, f"of {metric!r} must be stated: {needed}")
-    stated: dict[str, Any] = {side: threshold, **shared}
-    return Constraint(metric, relative_to_baseline=bool(relative) or None, **stated)

@@ -9,24 +9,33 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from bestarm.parsing import read_json, read_toml
-from bestarm.problem.checks import check_question
+from bestarm.noises.base import NoiseModel
+from bestarm.parsing import read_json, read_text, read_toml
+from bestarm.problem.arm import Arm
+from bestarm.problem.blocks import Blocks
+from bestarm.problem.budget import Budget, read_budget
+from bestarm.problem.changing import check_arms_that_change
+from bestarm.problem.checks import check_question, objective_of
+from bestarm.problem.duels import limits_of_duels
+from bestarm.problem.file_order import FILE_ORDER, WITHOUT_EFFECT, WITHOUT_EFFECT_OF_ARMS
 from bestarm.problem.goals import Goal
 from bestarm.problem.measurements import Measurement
 from bestarm.problem.parts import Constraint, Objective
-from bestarm.problem.question import Arm, Question
-from bestarm.texts import quoted
+from bestarm.problem.question import Question
+from bestarm.problem.slice_checks import one_by_one, read_fields
+from bestarm.texts import ARM, stated
 from bestarm.validation import (
     MOST_TESTS,
     InvalidInput,
     Name,
     Parameter,
-    Positive,
     Probability,
     Share,
+    described,
     dump,
+    exact,
     finite_number,
     parse,
     value,
@@ -47,46 +56,7 @@ def _rules(data: object) -> int:
     return int(number)
 
 
-Rules = Annotated[int, BeforeValidator(_rules)]
-
-_FILE_ORDER = (
-    *("name", "delta", "reserve", "policy", "options", "rules", "bound", "order", "budget", "goal", "top"),
-    *("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms"),
-)
-_WITHOUT_EFFECT: dict[str, Any] = {
-    "order": "issue",
-    "options": {},
-    "measurements": [],
-    "repeats": False,
-    "reserve": 0.0,
-    "goal": "best",
-    "top": 1,
-}
-
-
-@value
-class Budget:
-    """What a study may use up: a number of tests, a total cost, or both."""
-
-    tests: Positive | None = None
-    cost: Positive | None = None
-
-    def __post_init__(self) -> None:
-        if self.tests is None and self.cost is None:
-            raise ValueError("a budget needs tests or cost")
-        if self.tests is not None and self.tests != int(self.tests):
-            raise InvalidInput("tests", self.tests, "must be a whole number")
-        if self.tests is not None and self.tests > MOST_TESTS:
-            raise InvalidInput("tests", self.tests, f"must be at most {MOST_TESTS:,}")
-
-
-def _read_budget(budget: float | Budget | None) -> Budget | None:
-    if budget is None or isinstance(budget, Budget):
-        return budget
-    try:
-        return Budget(tests=budget)
-    except InvalidInput as error:
-        raise InvalidInput("budget", budget, error.complaints[0].reason, shown=quoted(budget)) from None
+Rules = Annotated[int, BeforeValidator(_rules), described(minimum=1, maximum=NEWEST_RULES)]
 
 
 @value
@@ -111,10 +81,22 @@ class Problem(Question):
     about the mean over all items and over the scatter of each. `item_spreads` says by metric how much items differ
     (their standard deviation), for simulation.
 
+    `attributes` say of each item what it is: {"topic": ["law", "law", …]}. Constraints with `where` or `for_each` are
+    about the items that share a value. `items` may be a data frame that has names and attributes in columns.
+
+    With `blocks`, tests come in blocks, such as plates or days, that share something unknown, and arms are compared
+    within blocks. Then the noise of the objective, and of limits relative to the baseline, is that within a block; the
+    noise of a fixed limit includes what blocks add. `block_spreads` says by metric how much blocks differ (the standard
+    deviation of what they add), for simulation.
+
     `goal` and `top` say what to find. "best" is the best feasible arm or, with `top` = m > 1, a short list of at most m
-    arms that holds it; "top" are the m best feasible arms; "any feasible" is any arm that satisfies every constraint.
+    arms that holds it; "top" are the m best feasible arms; "any feasible" is any arm that satisfies every constraint;
+    "every feasible" are all that do. The last two ask nothing of the objective, which can be left out: it is then the
+    metric of the first constraint.
 
     `baseline` names the arm that constraints may be relative to. It meets such constraints by definition.
+
+    `arm_word` is what people call an arm, such as "formulation". Answers, pages and reports then say that.
     """
 
     if TYPE_CHECKING:
@@ -122,20 +104,49 @@ class Problem(Question):
         def __init__(
             self,
             arms: Iterable[Arm | str],
-            objective: Objective,
+            objective: Objective = ...,
             constraints: Iterable[Constraint] = (),
             *,
             measurements: Iterable[Measurement] = (),
-            items: int | Iterable[str] | None = None,
+            items: Any = None,
+            attributes: Mapping[str, Iterable[str]] | None = None,
             repeats: bool = False,
             item_spreads: Mapping[str, float] | None = None,
+            blocks: Blocks | None = None,
+            block_spreads: Mapping[str, float] | None = None,
             goal: Goal = "best",
             top: int = 1,
             baseline: str | None = None,
+            arm_word: str = ARM,
         ) -> None: ...
 
+    __repr__ = stated
+
+    _with_items = model_validator(mode="before")(read_fields)
+
     def __post_init__(self) -> None:
+        if self.blocks is not None:
+            # A block is an item that is never met again.
+            for field, only in (("items", 1), ("repeats", True)):
+                if getattr(self, field) not in (None, False, only):
+                    reason = "cannot be stated beside blocks: tests are compared within blocks, or on the same items"
+                    raise InvalidInput(field, getattr(self, field), reason)
+                object.__setattr__(self, field, only)
+        object.__setattr__(self, "constraints", one_by_one(self))
+        if self.objective is None:
+            object.__setattr__(self, "objective", objective_of(self))
+        object.__setattr__(self, "constraints", (*self.constraints, *limits_of_duels(self)))
         check_question(self)
+
+    @property
+    def item_word(self) -> str:
+        """What people call that on which a test is made: an item, or a block by its name."""
+        return "item" if self.blocks is None else self.blocks.name
+
+    def noise_between(self, noise: NoiseModel, factor: float = 1.0) -> NoiseModel:
+        """The noise of an arm's value minus `factor` times another's, on the same item or in the same block."""
+        is_same = self.blocks is not None and self.blocks.same_for_all
+        return noise.contrast_within_block(factor) if is_same else noise.contrast(factor)
 
     def with_spreads(self, spreads: Mapping[str, Mapping[str, float | Mapping[str, float]]]) -> Problem:
         """The same problem with true spreads (arm → metric → standard deviation, or shape with one), for simulation."""
@@ -158,15 +169,22 @@ class Problem(Question):
         )
         return dataclasses.replace(self, arms=arms)
 
-    def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
-        """The same problem as a plan with a budget: a number of tests, a total cost, or both.
+    def with_budget(
+        self,
+        tests: float | None = None,
+        cost: float | None = None,
+        blocks: float | None = None,
+        hours: float | None = None,
+    ) -> Plan:
+        """The same problem as a plan with a budget: a number of tests, a total cost, a number of blocks, hours, or
+        several.
 
         >>> from bestarm import Gaussian, Problem, maximize
         >>> problem = Problem(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)))
         >>> problem.with_budget(5000).budget
-        Budget(tests=5000.0, cost=None)
+        Budget(tests=5000.0, cost=None, blocks=None, hours=None)
         """
-        return Plan.of(self, budget=Budget(tests, cost))
+        return Plan.of(self, budget=Budget(tests, cost, blocks, hours))
 
 
 @value
@@ -200,7 +218,7 @@ class Plan(Problem):
         def __init__(
             self,
             arms: Iterable[Arm | str],
-            objective: Objective,
+            objective: Objective = ...,
             constraints: Iterable[Constraint] = (),
             name: str = "study",
             delta: float = 0.05,
@@ -213,47 +231,36 @@ class Plan(Problem):
             options: Mapping[str, Parameter] = ...,
             rules: int = NEWEST_RULES,
             measurements: Iterable[Measurement] = (),
-            items: int | Iterable[str] | None = None,
+            items: Any = None,
+            attributes: Mapping[str, Iterable[str]] | None = None,
             repeats: bool = False,
             item_spreads: Mapping[str, float] | None = None,
+            blocks: Blocks | None = None,
+            block_spreads: Mapping[str, float] | None = None,
             goal: Goal = "best",
             top: int = 1,
             baseline: str | None = None,
+            arm_word: str = ARM,
         ) -> None: ...
+
+    __repr__ = stated
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_changes()
 
     def _check_changes(self) -> None:
-        """Whether arms that came later, or are retired, are as the plan allows."""
-        if self.reserve and self.items is not None:
-            reason = "cannot be stated with items: an arm that comes later could be made to fit the items seen so far"
-            raise InvalidInput("reserve", self.reserve, reason)
-        if self.reserve and any(part.relative_to_baseline for part in self.constraints):
-            reason = (
-                "cannot be stated with constraints relative to the baseline: an arm that comes later could be made to"
+        """Whether what may change on the way is as the plan allows."""
+        if self.budget is not None and self.budget.blocks is not None and self.blocks is None:
+            reason = "needs blocks: state what is measured together, or give the budget as a number of tests"
+            raise InvalidInput("budget.blocks", self.budget.blocks, reason, shown=exact(self.budget.blocks))
+        if self.order != "issue" and self.blocks is not None:
+            raise InvalidInput(
+                "order", self.order, "must be 'issue' in a study with blocks: whole blocks count, in order"
             )
-            raise InvalidInput("reserve", self.reserve, f"{reason} suit how the baseline has turned out so far")
-        if self.reserve and self.asks != "best":
-            reason = "cannot be stated with a reserve, which shares delta for one best arm; leave out one"
-            field = "top" if self.asks == "short list" else "goal"
-            raise InvalidInput(field, getattr(self, field), reason)
-        came = 0
-        for index, arm in enumerate(self.arms):
-            field = f"arms[{index}].{'retired' if arm.retired else 'added'}"
-            if (arm.added or arm.retired) and not self.reserve:
-                given = arm.retired or arm.added
-                raise InvalidInput(field, given, "needs a reserve: the share of delta kept for arms that come or go")
-            if (arm.added or came) and arm.added != came + 1:
-                raise InvalidInput(
-                    f"arms[{index}].added",
-                    arm.added,
-                    f"arms that came later count from 1, in order, after the others; this would be {came + 1}",
-                )
-            came = arm.added
-        if all(arm.retired for arm in self.arms):
-            raise InvalidInput("arms[0].retired", True, "not every arm can be retired")
+        if self.goal == "every feasible" and self.rules == 1:
+            raise InvalidInput("rules", self.rules, "does not know the goal 'every feasible'; it takes rules 2")
+        check_arms_that_change(self, self.reserve)
 
     @property
     def max_tests(self) -> int:
@@ -264,6 +271,11 @@ class Plan(Problem):
     def max_cost(self) -> float:
         """How much the budget allows the tests to cost."""
         return math.inf if self.budget is None or self.budget.cost is None else self.budget.cost
+
+    @property
+    def max_blocks(self) -> int:
+        """How many whole blocks the budget allows (10^12 without such a limit)."""
+        return MOST_TESTS if self.budget is None or self.budget.blocks is None else int(self.budget.blocks)
 
     @classmethod
     def of(
@@ -287,7 +299,7 @@ class Plan(Problem):
             fields = (field.name for field in dataclasses.fields(Problem))
             plan = cls(**{name: getattr(problem, name) for name in fields})
         changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
-        changes["budget"] = _read_budget(budget)
+        changes["budget"] = read_budget(budget)
         is_other = policy is not None and policy != plan.policy
         changes["options"] = {} if is_other and options is None else options
         given = {name: choice for name, choice in changes.items() if choice is not None}
@@ -318,7 +330,7 @@ class Plan(Problem):
         """Read a study file, TOML or (by its ending) JSON."""
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_text(path)
         except FileNotFoundError:
             raise InvalidInput(f"{path}: no such file") from None
         except (OSError, UnicodeDecodeError) as error:
@@ -330,17 +342,20 @@ class Plan(Problem):
 
     def to_data(self) -> dict[str, Any]:
         # Left out where they have no effect, so that files from before they existed stay the same.
-        data = {key: entry for key, entry in dump(self).items() if _WITHOUT_EFFECT.get(key, ...) != entry}
+        data = {key: entry for key, entry in dump(self).items() if WITHOUT_EFFECT.get(key, ...) != entry}
+        if self.blocks is not None:
+            for implied in ("items", "repeats"):
+                del data[implied]
         if self.measurements:
             data["measurements"] = [
                 {"metrics": [*group.metrics], **({} if group.cost == 1.0 else {"cost": group.cost})}
                 for group in self.measurements
             ]
         data["arms"] = [
-            {key: entry for key, entry in arm.items() if entry or key not in ("added", "retired")}
+            {key: entry for key, entry in arm.items() if WITHOUT_EFFECT_OF_ARMS.get(key, ...) != entry}
             for arm in data["arms"]
         ]
-        return {key: data[key] for key in _FILE_ORDER if key in data}
+        return {key: data[key] for key in FILE_ORDER if key in data}
 
     def to_toml(self) -> str:
         import tomli_w

@@ -3,79 +3,60 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import Field, StrictBool
 
 from bestarm.noises import Noise
-from bestarm.noises.shapes import Spread
-from bestarm.problem.goals import Asked, GoalField, Top
+from bestarm.problem.arm import Arm, ArmList, ArmWord
+from bestarm.problem.blocks import Blocks
+from bestarm.problem.goals import Asked, GoalField, Top, ignores_performance
 from bestarm.problem.items import ItemList, count_of
+from bestarm.problem.judges import costs_of_judges, judges_of, tests_of_judges
 from bestarm.problem.measurements import Measurement, groups_of, name_of
+from bestarm.problem.normal_form import NormalForm
 from bestarm.problem.parts import Constraint, Objective
-from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Positive, WholeNumber, value
+from bestarm.problem.slice_means import cell_means, is_rate, reconciled
+from bestarm.problem.slices import Attributes, Cells, Means, Membership, membership
+from bestarm.problem.units import in_unit
+from bestarm.texts import ARM, Noun
+from bestarm.validation import UNSTATED, InvalidInput, Name, NonNegative, not_text, value
 
-
-class NormalForm(NamedTuple):
-    """A problem as policies see it: larger objectives are better, constraints hold below their thresholds.
-
-    Entries are by metric, the objective first. A user's value times `sign` is the policy's value.
-    """
-
-    sign: npt.NDArray[np.float64]
-    threshold: npt.NDArray[np.float64]
-    sigma: npt.NDArray[np.float64]
-    cost: npt.NDArray[np.float64]
-    slack: npt.NDArray[np.float64]
-
-
-@value
-class Arm:
-    """One candidate; its `means` by metric are the truth in a simulation and absent in a live study.
-
-    For a metric with `Quantile` noise, the mean is the share of results beyond the threshold. For a ratio constraint,
-    the means of both metrics are stated; or, by its name such as "errors per requests", that of what counts of a test:
-    the one metric minus the threshold times the other. For a forecast a mean may be a range (low, high). `weight`,
-    relative to the other arms', says how much this one is expected to be the answer. `spreads` by metric say how its
-    results truly scatter in a simulation: a standard deviation, or a shape with one, such as {"lognormal": 2.0}.
-    Without it, results scatter as the metric's noise says.
-    """
-
-    name: Name
-    means: Mapping[str, Guess] | None = None
-    weight: Positive = 1.0
-    spreads: Mapping[str, Spread] | None = None
-    added: WholeNumber = 0
-    """0 for an arm that was there from the start; of those that came later, 1 for the first, 2 for the second …"""
-    retired: StrictBool = False
-    """Whether it has been taken out: it is no longer measured, and cannot be the answer."""
-
-
-def _read_arm(data: object) -> object:
-    return {"name": data} if isinstance(data, str) else data
+_UNSTATED: Any = None
 
 
 @value
 class Question:
     """What a problem states, and what follows from it. `Problem` checks it."""
 
-    arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
-    objective: Objective
-    constraints: tuple[Constraint, ...] = ()
+    arms: ArmList
+    objective: Annotated[Objective, not_text("must say what is wanted: maximize({}, noise=…)")] = _UNSTATED
+    constraints: tuple[Annotated[Constraint, not_text("must say what the limit is: at_most({}, LIMIT, …)")], ...] = ()
     measurements: tuple[Measurement, ...] = Field(default=(), kw_only=True)
     items: ItemList | None = Field(default=None, kw_only=True)
+    attributes: Attributes | None = Field(default=None, kw_only=True)
     repeats: StrictBool = Field(default=False, kw_only=True)
     item_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
+    blocks: Blocks | None = Field(default=None, kw_only=True)
+    block_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
     goal: GoalField = Field(default="best", kw_only=True)
     top: Top = Field(default=1, kw_only=True)
     baseline: Name | None = Field(default=None, kw_only=True)
+    arm_word: ArmWord = Field(default=ARM, kw_only=True)
+    """What people call an arm of this study, such as "dose"; with its plural, if that is irregular: "mouse/mice"."""
+
+    @functools.cached_property
+    def noun(self) -> Noun:
+        """`arm_word`, one and several."""
+        return Noun.of(self.arm_word)
 
     @property
     def asks(self) -> Asked:
-        """What the study is to find: the best arm, a short list that holds it, the `top` best, or any feasible one."""
+        """What the study is to find: the best arm, a short list that holds it, the `top` best, any feasible one, or
+        every feasible one."""
         return "short list" if self.goal == "best" and self.top > 1 else self.goal
 
     # Kept once made: a study looks them up for every test, and to make them takes time in proportion to the arms.
@@ -83,6 +64,20 @@ class Question:
     def parts(self) -> tuple[Objective | Constraint, ...]:
         """The objective and the constraints, in the order of the metrics."""
         return (self.objective, *self.constraints)
+
+    @functools.cached_property
+    def units(self) -> dict[str, str]:
+        """By metric: its unit, if one is stated."""
+        return {part.metric: part.unit for part in self.parts if part.unit is not None}
+
+    def unit_of(self, part: Objective | Constraint) -> str | None:
+        """The unit of a part's figures. That of a ratio is not known."""
+        return self.units.get(part.metric) if len(part.measures) == 1 else None
+
+    @functools.cached_property
+    def headings(self) -> dict[str, str]:
+        """By metric: its name with its unit."""
+        return {metric: in_unit(metric, self.units.get(metric)) for metric in self.measured}
 
     @functools.cached_property
     def arm_names(self) -> tuple[str, ...]:
@@ -103,8 +98,18 @@ class Question:
 
     @functools.cached_property
     def measured(self) -> tuple[str, ...]:
-        """What is measured: the names of the metrics, each once."""
-        return tuple(dict.fromkeys(metric for part in self.parts for metric in part.measures))
+        """What is measured: the names of the metrics, each once, and of judges."""
+        return tuple(dict.fromkeys([*(metric for part in self.parts for metric in part.measures), *self.judged]))
+
+    @functools.cached_property
+    def judged(self) -> dict[str, list[int]]:
+        """By judge: the numbers of the parts that name it."""
+        return judges_of(self.parts)
+
+    @functools.cached_property
+    def judges(self) -> dict[int, tuple[str, ...]]:
+        """The tests of judges, numbered after the parts: the judges whose scores each tells."""
+        return tests_of_judges(self.parts, self.measurements)
 
     @functools.cached_property
     def denominators(self) -> frozenset[str]:
@@ -140,12 +145,43 @@ class Question:
         return tuple(leads[part] for part in range(len(self.parts)))
 
     @functools.cached_property
+    def inside(self) -> Membership | None:
+        """[part, item]: the items that count for a part; None if all do for every part."""
+        wheres = [None, *(part.where for part in self.constraints)]
+        return membership(wheres, self.attributes, count_of(self.items or 0))
+
+    @functools.cached_property
+    def cells(self) -> Cells | None:
+        """The items by the slices that they are in; None without slices."""
+        return None if self.inside is None else Cells(self.inside)
+
+    def of_slice(self, part: int) -> bool:
+        """Whether a part is about some of the items only."""
+        return part > 0 and self.constraints[part - 1].where is not None
+
+    @functools.cached_property
+    def item_counts(self) -> tuple[int, ...]:
+        """By part: how many items count for it."""
+        if self.inside is None:
+            return (count_of(self.items or 0),) * len(self.parts)
+        return tuple(self.inside.sum(axis=1).tolist())
+
+    @functools.cached_property
+    def queues(self) -> tuple[int, ...]:
+        """By part: the first part of its bundle that is about the same items. The next test for both is the same."""
+        first: dict[object, int] = {}
+        wheres = [None, *(part.where for part in self.constraints)]
+        keys = [(lead, where and frozenset(where.items())) for lead, where in zip(self.leads, wheres, strict=True)]
+        return tuple(first.setdefault(key, part) for part, key in enumerate(keys))
+
+    @functools.cached_property
     def yields(self) -> dict[int, tuple[str, ...]]:
-        """By the first part of each bundle: the metrics whose values a test tells, in the order of the record."""
+        """By the first part of each bundle: the metrics whose values a test tells, in the order of the record. Then
+        the tests of judges."""
         return {
             bundle[0]: tuple(dict.fromkeys(metric for part in bundle for metric in self.parts[part].measures))
             for bundle in self.bundles
-        }
+        } | self.judges
 
     @functools.cached_property
     def test_names(self) -> dict[int, str]:
@@ -163,19 +199,45 @@ class Question:
 
     @functools.cached_property
     def costs(self) -> tuple[float, ...]:
-        """The cost of a test that measures it, by metric."""
+        """The cost of a test that measures it, by metric. Then those of tests of judges. Arms may cost a multiple."""
         together = {metric: one.cost for one in self.measurements for metric in one.metrics}
-        return tuple(together.get(part.metric, part.cost) for part in self.parts)
+        own = [together.get(part.metric, part.cost) for part in self.parts]
+        return (*own, *costs_of_judges(self.judges, self.measurements))
+
+    @functools.cached_property
+    def arm_costs(self) -> npt.NDArray[np.float64]:
+        """[arm, test]: what a test of an arm costs, by the numbers of `costs`."""
+        leads = (*self.leads, *self.judges)
+        return np.array([[self.times_of(arm, self.yields[lead]) for lead in leads] for arm in self.arms]) * self.costs
+
+    def times_of(self, arm: Arm, metrics: Iterable[str]) -> float:
+        """How many times as much as stated a test of these metrics costs."""
+        if not isinstance(arm.cost, Mapping):
+            return arm.cost
+        return next((arm.cost[metric] for metric in metrics if metric in arm.cost), 1.0)
+
+    def cost_of(self, tests: Iterable[tuple[int, int]]) -> float:
+        """What these tests (arm, number) cost together."""
+        return float(sum(self.arm_costs[test] for test in tests))
+
+    @property
+    def costs_differ(self) -> bool:
+        """Whether tests of some arms cost more than those of others."""
+        return bool((self.arm_costs != self.arm_costs[0]).any())
+
+    @functools.cached_property
+    def signs(self) -> npt.NDArray[np.float64]:
+        """By part: 1, or -1 where policies see values with the other sign."""
+        is_kept = [self.objective.goal == "maximize", *(constraint.is_upper for constraint in self.constraints)]
+        return np.where(is_kept, 1.0, -1.0)
 
     def normal_form(self) -> NormalForm:
-        signs = [1.0 if self.objective.goal == "maximize" else -1.0]
-        thresholds = [0.0]
-        for constraint in self.constraints:
-            signs.append(1.0 if constraint.is_upper else -1.0)
-            thresholds.append(constraint.noise.limit(signs[-1] * constraint.limit))
+        rows = zip(self.constraints, self.signs[1:].tolist(), strict=True)
+        thresholds = [0.0, *(constraint.noise.limit(sign * constraint.limit) for constraint, sign in rows)]
         scales = [noise.unit for noise in self.noises]
         slacks = [0.0, *(constraint.slack for constraint in self.constraints)]
-        return NormalForm(*(np.array(column) for column in (signs, thresholds, scales, self.costs, slacks)))
+        costs = self.arm_costs[:, : len(self.parts)]
+        return NormalForm(*(np.array(column) for column in (self.signs, thresholds, scales, costs, slacks)))
 
     def means_of(self, index: int, needed: str) -> list[float | tuple[float, float]]:
         """The means of an arm by part, as far as the user gave them; `InvalidInput` if one is not there.
@@ -199,10 +261,40 @@ class Question:
         """Means by part as an arm states them. A part that shares its metric with an earlier one shares the mean, too,
         unless a share or a ratio counts."""
         rows = zip(self.metrics, self.parts, means, strict=True)
-        return {label: mean for label, part, mean in rows if label == part.metric or part.is_derived}
+        return {label: mean for label, part, mean in rows if label == part.metric or part.has_own_mean}
+
+    def together(self, means: Means, stated: Sequence[Collection[str]]) -> Means:
+        """[arm, part]: the closest means that there can be together, over all items and over slices. By arm, `stated`
+        are the names of those that it states."""
+        assert self.cells is not None
+        for _ in range(20):
+            before, means = (
+                means,
+                reconciled(self.cells, cell_means(self.cells, self.parts, stated, self.metrics, means)),
+            )
+            stated = [self.metrics] * len(means)
+            if np.allclose(before, means, atol=1e-12):
+                break
+        return means
 
     def true_means(self) -> npt.NDArray[np.float64]:
         """The arms' means [arm, metric] as the user gave them, all of which must be there."""
+        if self.cells is not None:
+            return reconciled(self.cells, self.true_cells())
+        means = self._stated_means()
+        if self.items is not None and not self.repeats:
+            # A rate over a set of items is a whole number of them.
+            rates = [is_rate(part) for part in self.parts]
+            means[:, rates] = np.round(means[:, rates] * count_of(self.items)) / count_of(self.items)
+        return means
+
+    def true_cells(self) -> npt.NDArray[np.float64]:
+        """[arm, part, cell]: the same over the items of each cell, where there are slices."""
+        assert self.cells is not None
+        stated = [{*(arm.means or {})} for arm in self.arms]
+        return cell_means(self.cells, self.parts, stated, self.metrics, self._stated_means())
+
+    def _stated_means(self) -> npt.NDArray[np.float64]:
         rows = []
         needed = "simulation and theory need the true mean of every metric"
         for index in range(len(self.arms)):
@@ -215,12 +307,7 @@ class Question:
                         "must be one number here; only a forecast takes a range",
                     )
             rows.append(row)
-        means = np.array(rows)
-        if self.items is not None and not self.repeats:
-            # A rate over a set of items is a whole number of them.
-            rates = [part.noise.is_whole or part.noise.is_share for part in self.parts]
-            means[:, rates] = np.round(means[:, rates] * count_of(self.items)) / count_of(self.items)
-        return means
+        return np.array(rows)
 
     def compared_means(self) -> npt.NDArray[np.float64]:
         """The true means [arm, metric] as they are compared with the limits: for a constraint relative to the baseline,
@@ -242,12 +329,19 @@ class Question:
     def true_spreads(self) -> list[list[float | Mapping[str, float] | None]]:
         """By metric and then by arm: how results truly scatter; None where it is as the metric's noise says."""
         for index, arm in enumerate(self.arms):
-            needed = [part.title for part in self.parts if part.noise.needs_spread]
-            if missing := [metric for metric in needed if metric not in (arm.spreads or {})]:
+            needed = [part for part in self.parts if part.noise.needs_spread]
+            if missing := [part.title for part in needed if not {part.title, part.metric} & {*(arm.spreads or {})}]:
                 needed_for = "simulation and theory need their true standard deviation"
                 why = f"nothing is stated of how its results scatter, so {needed_for}"
                 raise self._lacks(index, "spreads", missing, why)
-        return [[(arm.spreads or {}).get(metric) for arm in self.arms] for metric in self.metrics]
+        rows = zip(self.metrics, self.parts, strict=True)
+        return [
+            [
+                (arm.spreads or {}).get(label if label in (arm.spreads or {}) or not self.of_slice(k) else part.metric)
+                for arm in self.arms
+            ]
+            for k, (label, part) in enumerate(rows)
+        ]
 
     @functools.cached_property
     def is_retired(self) -> npt.NDArray[np.bool_]:
@@ -256,10 +350,15 @@ class Question:
 
     @functools.cached_property
     def set_aside(self) -> int | None:
-        """The number of the baseline if any feasible arm is asked for: then it only says what the limits of the others
-        are, and is not an answer. Under the first rules it is one."""
-        is_aside = self.goal == "any feasible" and getattr(self, "rules", None) != 1
-        return self.arm_names.index(self.baseline) if is_aside and self.baseline is not None else None
+        """The number of the baseline if any or every feasible arm is asked for: then it only says what the limits of
+        the others are, and is not an answer. Under the first rules it is one."""
+        is_aside = ignores_performance(self.asks) and getattr(self, "rules", None) != 1
+        return self.arm_names.index(self.baseline) if is_aside and self.baseline in self.arm_names else None
+
+    @functools.cached_property
+    def duels(self) -> tuple[int, ...]:
+        """The numbers of the parts that are about comparisons with the baseline, whose own mean is one half."""
+        return tuple(k for k, part in enumerate(self.parts) if part.noise.words)
 
     @functools.cached_property
     def arms_asked_about(self) -> int:
@@ -270,15 +369,15 @@ class Question:
         """By the true means: every answer that is right, None standing for "no arm is feasible".
 
         An arm is right if it misses no threshold by `slack` or more and is not worse by more than `tolerance` than the
-        best arm that misses none at all. "No arm is feasible" is right if every arm misses one. For goal "any
-        feasible", performance does not matter.
+        best arm that misses none at all. "No arm is feasible" is right if every arm misses one. For goals "any
+        feasible" and "every feasible", performance does not matter.
         """
-        scores = self.true_means()[:, 0] * self.normal_form().sign[0]
+        scores = self.true_means()[:, 0] * self.signs[0]
         truly, nearly = self.feasible_arms()
         best = max((scores[arm] for arm in truly), default=None)
         if best is None:
             return None, *nearly
-        any_will_do = self.goal == "any feasible"
+        any_will_do = ignores_performance(self.asks)
         return tuple(arm for arm in nearly if any_will_do or scores[arm] >= best - self.objective.tolerance)
 
     def feasible_arms(self) -> tuple[list[int], list[int]]:

@@ -1,14 +1,16 @@
-"""The commands of a race: names, and parameters that are filled in."""
+"""The commands of a race: names, parameters that are filled in, and what is run before and after them."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 
-from bestarm.study.work.command import exposed_placeholders, is_option, taken_for_option, words_in
+from bestarm.study.work.command import words_in
 from bestarm.texts import quoted
 from bestarm.validation import LONGEST_NAME, InvalidInput
 
@@ -17,84 +19,182 @@ MOST_COMMANDS = 1000
 
 DEFAULT_SHELL = "/bin/sh"
 
+AROUND = ("setup", "prepare", "conclude", "cleanup")
+"""What can be run around the measured runs, unmeasured: before and after all of them, or before and after each."""
+
+Around = Mapping[str, Sequence[str]]
+"""By name of `AROUND`: one text for all commands, or one for each."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """A command, the name that it is shown by, and the parameters that were filled in."""
+    """A command, the name that it is shown by, the parameters that were filled in, and what is run around it."""
 
     name: str
     command: str
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    around: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    is_named: bool = False
+    """Whether the name was stated."""
 
 
-def contestants_of(commands: Sequence[str], names: Sequence[str] = (), lists: Sequence[str] = ()) -> list[Contestant]:
-    """Every command with every combination of parameters filled in for {name}.
+def contestants_of(
+    commands: Sequence[str],
+    names: Sequence[str] = (),
+    lists: Sequence[str] = (),
+    *,
+    scan: tuple[str, str, str] | None = None,
+    step: str | None = None,
+    around: Around | None = None,
+) -> list[Contestant]:
+    """Every command with every combination of parameters filled in for {name}, in hyperfine's order: the commands with
+    the first values come first. `scan` is a parameter with its first and last number.
 
     >>> [one.command for one in contestants_of(["gzip -{level} f"], lists=["level=1,9"])]
     ['gzip -1 f', 'gzip -9 f']
+    >>> [one.command for one in contestants_of(["make -j {n}"], scan=("n", "1", "3"))]
+    ['make -j 1', 'make -j 2', 'make -j 3']
     """
-    parameters: dict[str, list[str]] = {}
+    around = around or {}
+    parameters = _parameters(lists, scan, step)
+    # A text for each command before parameters are filled in, or one for all.
+    templates = [
+        {kind: texts[place % len(texts)] for kind, texts in around.items() if len(texts) in (1, len(commands))}
+        for place in range(len(commands))
+    ]
+    filled: list[tuple[tuple[tuple[int, ...], int], Contestant]] = []
+    unused = set(parameters)
+    for place, command in enumerate(commands):
+        texts = [command, *templates[place].values()]
+        used = [name for name in parameters if any(f"{{{name}}}" in text for text in texts)]
+        unused -= {*used}
+        if math.prod(len(parameters[name]) for name in used) + len(filled) > MOST_COMMANDS:
+            raise InvalidInput("command", command, f"there can be at most {MOST_COMMANDS:,} commands")
+        for choice in itertools.product(*(enumerate(parameters[name]) for name in used)):
+            values = {name: value for name, (_, value) in zip(used, choice, strict=True)}
+            chosen = {name: number for name, (number, _) in zip(used, choice, strict=True)}
+            key = tuple(chosen.get(name, 0) for name in reversed(parameters)), place
+            one = Contestant(_unnamed(command, values), _filled(command, values), values)
+            with_texts = {kind: _filled(text, values) for kind, text in templates[place].items()}
+            filled.append((key, dataclasses.replace(one, around=with_texts)))
+    if unused:
+        name = next(name for name in parameters if name in unused)
+        raise InvalidInput("parameter", name, f"no command has {{{name}}} to fill in")
+    found = [one for _, one in sorted(filled, key=lambda one: one[0])]
+    return _checked(_named(_with_texts_of_their_own(found, around, len(commands)), names))
+
+
+def _with_texts_of_their_own(found: Sequence[Contestant], around: Around, commands: int) -> list[Contestant]:
+    """Take in texts of which there is one for each command with its parameters filled in."""
+    for kind, texts in around.items():
+        if len(texts) not in (1, commands, len(found)):
+            counts = " or ".join(f"{count:,}" for count in sorted({commands, len(found)}))
+            raise InvalidInput(f"--{kind}", len(texts), f"state it once, or once for each of the {counts} commands")
+    return [
+        dataclasses.replace(
+            one,
+            around={
+                kind: one.around[kind] if kind in one.around else _filled(texts[place], one.parameters)
+                for kind, texts in around.items()
+            },
+        )
+        for place, one in enumerate(found)
+    ]
+
+
+def _named(found: Sequence[Contestant], names: Sequence[str]) -> list[Contestant]:
+    """Names belong to the first commands. The others are called by their command."""
+    if len(names) > len(found):
+        reason = f"there {'is 1 command' if len(found) == 1 else f'are {len(found)} commands'}, and no more names"
+        raise InvalidInput("--command-name", len(names), reason)
+    stated = [*names, *[""] * (len(found) - len(names))]
+    return [
+        dataclasses.replace(one, name=_shown(_filled(name, one.parameters) or one.name), is_named=bool(name))
+        for name, one in zip(stated, found, strict=True)
+    ]
+
+
+def _checked(found: list[Contestant]) -> list[Contestant]:
+    for place, one in enumerate(found):
+        if not one.command.strip():
+            raise InvalidInput("command", one.command, "must not be empty")
+        if any(one.name == other.name for other in found[:place]):
+            raise InvalidInput("command", one.name, "is there twice; give each a name of its own with --command-name")
+    return found
+
+
+def _parameters(lists: Sequence[str], scan: tuple[str, str, str] | None, step: str | None) -> dict[str, Sequence[str]]:
+    """The values of each parameter."""
+    if step is not None and scan is None:
+        raise InvalidInput("--parameter-step-size", step, "goes with --parameter-scan NAME FIRST LAST")
+    parameters: dict[str, Sequence[str]] = {}
+    if scan is not None:
+        parameters[scan[0]] = list(_scanned(scan, step))
     for text in lists:
         name, equals, values = text.partition("=")
         if not equals:
             raise InvalidInput("--parameter-list", text, "must be a name and its values: level 1,5,9")
         if not name.strip() or name in parameters:
             raise InvalidInput("--parameter-list", name, "each list needs a name of its own")
-        parameters[name] = values.split(",")
+        # A comma after a backslash is part of a value.
+        parameters[name] = [value.replace("\\,", ",") for value in re.split(r"(?<!\\),", values)]
         if not all(parameters[name]):
-            raise InvalidInput(
-                "--parameter-list", values, f"values of {name!r}, separated by commas, must not be empty"
-            )
-    found: list[Contestant] = []
-    for command in commands:
-        used = [name for name in parameters if f"{{{name}}}" in command]
-        _check_values(command, {name: parameters[name] for name in used})
-        for chosen in itertools.product(*(parameters[name] for name in used)):
-            filled = command
-            for name, value in zip(used, chosen, strict=True):
-                filled = filled.replace(f"{{{name}}}", value)
-            found.append(Contestant(filled, filled, dict(zip(used, chosen, strict=True))))
-            if len(found) > MOST_COMMANDS:
-                raise InvalidInput("--parameter-list", len(found), f"there can be at most {MOST_COMMANDS:,} commands")
-    for name in parameters:
-        if not any(f"{{{name}}}" in command for command in commands):
-            raise InvalidInput("--parameter-list", name, f"no command has {{{name}}} to fill in")
-    if names and len(names) != len(found):
-        reason = f"there are {len(found)} commands; name all of them, in their order, or none"
-        raise InvalidInput("--name", len(names), reason)
-    named = [
-        dataclasses.replace(one, name=_shown(names[place] if names else one.command)) for place, one in enumerate(found)
-    ]
-    for place, one in enumerate(named):
-        if not one.command.strip():
-            raise InvalidInput("command", one.command, "must not be empty")
-        if any(one.name == other.name for other in named[:place]):
-            raise InvalidInput("command", one.name, "is there twice; give each a name of its own with --name")
-    return named
+            reason = f"values of {name!r}, separated by commas, must not be empty"
+            raise InvalidInput("--parameter-list", values, reason)
+    return parameters
 
 
-def _check_values(command: str, parameters: Mapping[str, Sequence[str]]) -> None:
-    """A value must not turn into an option."""
+def _scanned(scan: tuple[str, str, str], step: str | None) -> Iterator[str]:
+    """Every number from the first to the last.
+
+    >>> list(_scanned(("delay", "0.3", "0.7"), "0.2"))
+    ['0.3', '0.5', '0.7']
+    """
+    field, shown = "--parameter-scan", " ".join(scan)
     try:
-        placeholders = re.compile(rf"{{({'|'.join(map(re.escape, parameters))})}}")
-        exposed = exposed_placeholders(command, placeholders, shell=True)
-    except ValueError:  # not all that a shell reads can be split into words
-        exposed = set(parameters)
-    for name in exposed & parameters.keys():
-        for value in parameters[name]:
-            if is_option(value):
-                reason = f"{taken_for_option(value, name)}, or write the dash in the command: -{{{name}}}"
-                raise InvalidInput("--parameter-list", value, reason)
+        first, last, by = (Decimal(text) for text in (*scan[1:], step or "1"))
+    except InvalidOperation:
+        raise InvalidInput(field, shown, "must be a name and two numbers: threads 1 8") from None
+    if not (first.is_finite() and last.is_finite() and by.is_finite() and by > 0):
+        raise InvalidInput("--parameter-step-size", step or shown, "must be a positive number")
+    if step is None and not all(end == end.to_integral_value() for end in (first, last)):
+        raise InvalidInput(field, shown, "needs --parameter-step-size, since an end is not a whole number")
+    if not first <= last:
+        raise InvalidInput(field, shown, "the first number must not be larger than the last")
+    if (last - first) / by >= MOST_COMMANDS:
+        raise InvalidInput(field, shown, f"there can be at most {MOST_COMMANDS:,} commands")
+    while first <= last:
+        yield f"{first:f}"
+        first += by
 
 
-def with_baseline(contestants: Sequence[Contestant], baseline: str | None) -> tuple[list[Contestant], str | None]:
-    """The contestants with the baseline, which may be one of them, by name or command; and its name."""
-    if baseline is None:
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def _unnamed(command: str, values: Mapping[str, str]) -> str:
+    """What a command is called without a name: by itself, and by parameters that only what is run around it has."""
+    others = [f"{name} = {value}" for name, value in values.items() if f"{{{name}}}" not in command]
+    return f"{_filled(command, values)} ({', '.join(others)})" if others else _filled(command, values)
+
+
+def with_another(
+    contestants: Sequence[Contestant], command: str | None, option: str, around: Around | None = None
+) -> tuple[list[Contestant], str | None]:
+    """The contestants with the command of an option such as --baseline, which may be one of them, by name or command;
+    and its name."""
+    if command is None:
         return list(contestants), None
     for one in contestants:
-        if baseline in (one.name, one.command):
+        if command in (one.name, one.command):
             return list(contestants), one.name
-    [first] = contestants_of([baseline])
+    for kind, texts in (around or {}).items():
+        if len(texts) > 1:
+            reason = f"is one more command, for which there is no --{kind}; put it among the commands, too"
+            raise InvalidInput(option, command, reason)
+    [first] = contestants_of([command], around=around)
     return [first, *contestants], first.name
 
 

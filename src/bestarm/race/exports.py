@@ -1,16 +1,25 @@
-"""A race as JSON, CSV and Markdown, for scripts that were written for hyperfine: its keys, and more beside them."""
+"""A race as JSON, CSV and tables, for scripts that were written for hyperfine: its keys, and more beside them."""
 
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
-from bestarm.analysis.status.status import plain
+from bestarm.answer import plain
+from bestarm.noises.shares import Share
+from bestarm.race.benchmark import median_of_runs
+from bestarm.race.closing import closing_line, times_better
+from bestarm.race.conclusions import conclusion_of
+from bestarm.race.limits import TIMES, times_unit
+from bestarm.race.limits_found import HEADINGS, interval_words, limits_found
 from bestarm.race.result import RaceResult
-from bestarm.race.summary import figures_of, history_lines, note_lines, verdict, verdict_words
+from bestarm.race.summary import figures_of, history_lines, mean_and_deviation, note_lines, verdict, verdict_words
+from bestarm.race.tables import markdown_table
 
 
 def as_json(result: RaceResult) -> str:
@@ -23,8 +32,10 @@ def _results(result: RaceResult) -> Iterator[dict[str, Any]]:
     for one in result.contestants:
         runs = result.run_log.of(one.name)
         found = figures_of(runs, result.run_log.floor)
+        own = {metric.name: [_plain(run.own.get(metric.name)) for run in runs] for metric in result.question.own}
         yield {
-            "command": one.command,
+            # hyperfine's scripts take this for labels.
+            "command": one.name if one.is_named else one.command,
             **{key: getattr(found, key) for key in ("mean", "stddev", "median", "user", "system", "min", "max")},
             "times": [run.time for run in runs],
             "memory_usage_byte": [int(run.memory) for run in runs],
@@ -32,30 +43,36 @@ def _results(result: RaceResult) -> Iterator[dict[str, Any]]:
             "exit_codes": [run.status if run.status >= 0 else None for run in runs],
             "parameters": dict(one.parameters),
             "name": one.name,
+            "command_line": one.command,
             "output_byte": [run.output for run in runs],
             "timed_out": [run.timed_out for run in runs],
+            **({"metrics": own} if own else {}),
+            **({"machines": [run.on for run in runs]} if any(result.machines) else {}),
             "pauses": result.pauses(one.name).count,
             "verdict": verdicts[one.name],
             "reason": reasons[one.name],
         }
 
 
+def _plain(value: float | Share | None) -> float | str | None:
+    return str(value) if isinstance(value, Share) else value
+
+
 def _about(result: RaceResult) -> dict[str, Any]:
     status = result.status
     return {
-        "state": status.state,
-        "answer": status.answer,
-        "leader": status.leader,
-        "guarantee": status.guarantee,
-        "void_because": list(status.void_because),
-        "found": result.found,
-        "verdict": verdict(result),
-        "pauses_rarer_than": result.conclusion.pauses_rarer_than,
+        "state": result.found if result.is_benchmark else status.state,
+        "answer": None if result.is_benchmark else status.answer,
+        "leader": None if result.is_benchmark else status.leader,
+        "guarantee": "none" if result.is_benchmark else status.guarantee,
+        **({"median": plain(median_of_runs(result)._asdict())} if result.is_benchmark else {}),
+        "closing": closing_line(result),
+        "times_better": {name: plain(ratio._asdict()) for name, ratio in times_better(result).items()},
+        **conclusion_of(result),
         "pauses_exceed": plain(result.cutoffs),
-        "delta": result.delta,
-        "runs": status.tests,
-        "seed": status.seed,
         "objective": result.question.objective,
+        "goal": result.question.goal,
+        **({"metrics": {metric.name: metric.text for metric in result.question.own}} if result.question.own else {}),
         "limits": [limit.words for limit in result.question.limits],
         "baseline": result.question.baseline,
         "timeout": result.timeout,
@@ -64,8 +81,9 @@ def _about(result: RaceResult) -> dict[str, Any]:
         "arms": plain(status.arms),
         "notes": [*history_lines(result), *note_lines(result)],
         "is_interrupted": result.is_interrupted,
-        "is_decided_before": bool(result.decided_before),
         "memory_floor": result.run_log.floor,
+        **({"machines": result.machines, "lost_machines": dict(result.lost)} if any(result.machines) else {}),
+        **({"claim": f"the mean over {result.over_machines}"} if result.over_machines else {}),
     }
 
 
@@ -74,41 +92,114 @@ def as_csv(result: RaceResult) -> str:
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     figures = ("mean", "stddev", "median", "user", "system", "min", "max")
-    more = ("name", "runs", "memory", "failures", "verdict")
+    own = result.question.own
+    more = ("name", "runs", "memory", "failures", "verdict", *(metric.name for metric in own))
     writer.writerow(["command", *figures, *(f"parameter_{name}" for name in names), *more])
     verdicts = verdict_words(result)
     for one in result.contestants:
-        found = figures_of(result.run_log.of(one.name), result.run_log.floor)
+        found = figures_of(result.run_log.of(one.name), result.run_log.floor, own)
         writer.writerow(
             [
-                one.command,
+                one.name if one.is_named else one.command,
                 *(getattr(found, key) for key in figures),
                 *(one.parameters.get(name, "") for name in names),
                 *(one.name, found.runs, found.memory, found.failures, verdicts[one.name]),
+                *(found.own.get(metric.name, "") for metric in own),
             ]
         )
     return rows.getvalue()
 
 
+def _table(result: RaceResult) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows: hyperfine's columns, then ours."""
+    own, floor, known = result.question.own, result.run_log.floor, result.question.known
+    asked = [metric for metric in ("user", "system", "output") if metric in result.question.metrics]
+    found = {one.name: figures_of(result.run_log.of(one.name), floor, own) for one in result.contestants}
+    means = {name: figures.mean for name, figures in found.items() if figures.mean is not None}
+    unit = times_unit() or ("ms" if min(means.values(), default=0.0) < 1.0 else "s")
+    reference = means.get(result.question.reference or "", min(means.values(), default=0.0))
+    words = functools.partial(_in_unit, unit=unit)
+    verdicts = verdict_words(result)
+    rows = []
+    for name, figures in found.items():
+        if figures.mean is None or figures.min is None or figures.max is None or figures.memory is None:
+            cells = [*["–"] * 4, "0", "–", "0"]
+        else:
+            spread = "" if figures.stddev is None else f" ± {words(figures.stddev)}"
+            relative = f"{figures.mean / reference:.2f}" if reference else "–"
+            less = "< " if figures.memory <= floor else ""
+            cells = [f"{words(figures.mean)}{spread}", words(figures.min), words(figures.max), relative]
+            cells += [str(figures.runs), f"{less}{figures.memory / 1e6:.1f}", str(figures.failures)]
+        of_asked = {metric: mean_and_deviation(result.run_log.of(name), metric, floor)[0] for metric in asked}
+        cells += ["–" if math.isnan(mean) else known[metric].words(mean) for metric, mean in of_asked.items()]
+        cells += [metric.words(figures.own[metric.name]) if metric.name in figures.own else "–" for metric in own]
+        rows.append([name, *cells, verdicts[name]])
+    times = [f"{name} [{unit}]" for name in ("Mean", "Min", "Max")]
+    return [
+        "Command",
+        *times,
+        "Relative",
+        "Runs",
+        "Memory [MB]",
+        "Failed",
+        *(metric.capitalize() for metric in asked),
+        *(metric.name for metric in own),
+        "Verdict",
+    ], rows
+
+
+def _in_unit(seconds: float, unit: str) -> str:
+    return f"{seconds / TIMES[unit]:.{3 if unit == 's' else 1}f}"
+
+
+def _conclusion(result: RaceResult) -> str:
+    return " ".join([verdict(result), *history_lines(result)])
+
+
 def as_markdown(result: RaceResult) -> str:
     """A table such as hyperfine's, and the verdict below it."""
-    verdicts = verdict_words(result)
-    lines = [
-        "| Command | Runs | Mean [ms] | Min [ms] | Max [ms] | Memory [MB] | Failed | Verdict |",
-        "|:---|---:|---:|---:|---:|---:|---:|:---|",
-    ]
-    for one in result.contestants:
-        found = figures_of(result.run_log.of(one.name), result.run_log.floor)
-        if found.mean is None or found.min is None or found.max is None or found.memory is None:
-            cells = ["0", *["–"] * 4, "0"]
-        else:
-            spread = "" if found.stddev is None else f" ± {1e3 * found.stddev:.1f}"
-            times = (f"{1e3 * found.mean:.1f}{spread}", f"{1e3 * found.min:.1f}", f"{1e3 * found.max:.1f}")
-            less = "< " if found.memory <= result.run_log.floor else ""
-            cells = [str(found.runs), *times, f"{less}{found.memory / 1e6:.1f}", str(found.failures)]
-        name = one.name.replace("|", "\\|").replace("`", "'")
-        lines.append(f"| `{name}` | {' | '.join(cells)} | {verdicts[one.name]} |")
-    return "\n".join([*lines, "", " ".join([verdict(result), *history_lines(result)]), ""])
+    heads, rows = _table(result)
+    quoted = [["`" + name.replace("`", "'") + "`", *cells] for name, *cells in rows]
+    lines = markdown_table(heads, quoted, {0, len(heads) - 1})
+    if result.question.is_gate:
+        lines += ["", *_limit_rows(result)]
+    return "\n".join([*lines, "", _conclusion(result), ""])
 
 
-EXPORTS = {"json": as_json, "csv": as_csv, "markdown": as_markdown}
+def _limit_rows(result: RaceResult) -> Iterator[str]:
+    """A row for each limit of a gate."""
+    found = limits_found(result)
+    yield from markdown_table([word.capitalize() for word in HEADINGS], [one.cells for one in found], {0, 1, 3})
+    if any(one.low is not None or one.high is not None for one in found):
+        yield ""
+        yield interval_words(result)
+
+
+def as_asciidoc(result: RaceResult) -> str:
+    """The same for AsciiDoc."""
+    heads, rows = _table(result)
+    columns = ",".join(["<", *[">"] * (len(heads) - 2), "<"])
+    lines = [f'[cols="{columns}"]', "|===", *(f"| {head} " for head in heads)]
+    for name, *cells in rows:
+        plain_name = name.replace("|", "\\|").replace("`", "'")
+        lines += ["", f"| `{plain_name}` ", *(f"| {cell} " for cell in cells)]
+    return "\n".join([*lines, "|===", "", _conclusion(result), ""])
+
+
+def as_orgmode(result: RaceResult) -> str:
+    """The same for Org."""
+    heads, rows = _table(result)
+    lines = [f"| {' | '.join(heads)} |", f"|{'+'.join(['--'] * len(heads))}|"]
+    for name, *cells in rows:
+        # A vertical bar ends a cell, and nothing escapes it within verbatim text.
+        lines.append(f"| ={name.replace('|', '¦')}= | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", _conclusion(result), ""])
+
+
+EXPORTS = {
+    "json": as_json,
+    "csv": as_csv,
+    "markdown": as_markdown,
+    "asciidoc": as_asciidoc,
+    "orgmode": as_orgmode,
+}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from bestarm.race.conclusions import conclusion_of
 from bestarm.race.contestants import Contestant
 from bestarm.race.limits import Limit
+from bestarm.race.limits_found import limits_found
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
 from bestarm.race.result import Found
@@ -53,6 +56,20 @@ class Gate:
     """N if `found` holds except for pauses that are rarer than 1 in N measurements."""
     seed: int | None = None
     """The seed of the random order of measurements. State it to repeat that order."""
+    at_most: float = math.nan
+    """The limit, so many times the baseline."""
+    ratio: float | None = None
+    """The candidate's mean, so many times the baseline's."""
+    low: float | None = None
+    high: float | None = None
+    """Between what the ratio lies: each end holds with probability 1 - delta at any number of measurements."""
+    times: tuple[float, ...] = ()
+    """Seconds of a call of the candidate in each measurement."""
+    conclusion: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `bestarm gate --export-json` says of a gate, by the same names."""
+        return dict(self.conclusion)
 
 
 class FunctionRunner(Runner):
@@ -66,7 +83,7 @@ class FunctionRunner(Runner):
     def __init__(self, functions: dict[str, Function], seed: int | None = None) -> None:
         super().__init__()
         self._functions = functions
-        with _undisturbed():
+        with undisturbed():
             calls = min(_calls(function) for function in functions.values())
         self._turns = min(_TURNS, calls)
         self._calls = -(-calls // self._turns)
@@ -85,7 +102,7 @@ class FunctionRunner(Runner):
         took = dict.fromkeys(self._functions, 0.0)
         names = list(self._functions)
         self._order.shuffle(names)
-        with _undisturbed():
+        with undisturbed():
             for _ in range(self._turns):
                 for name in names:
                     took[name] += seconds_for(self._functions[name], self._calls)
@@ -119,7 +136,7 @@ def seconds_for(function: Function, calls: int) -> float:
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Garbage is collected before and not during this."""
     gc.collect(0)
     was_on = gc.isenabled()
@@ -166,18 +183,28 @@ def gate(
         question = Question(CANDIDATE, (limit,), delta=delta, runs=runs)
     conditions = Conditions(shell="none", timeout=timeout, minutes=seconds / 60.0, seed=seed)
     contestants = [Contestant(name, name) for name in functions]
-    result = Race(contestants, question, conditions, runner=FunctionRunner(functions, seed)).run()
-    times = [run.time for run in result.run_log.of(_NEW)]
-    mean = sum(times) / len(times) if times else float("nan")
+    result = Race(contestants, question, conditions, runners=[FunctionRunner(functions, seed)]).run()
+    times = tuple(run.time for run in result.run_log.of(_NEW))
     sentence = " ".join([verdict(result), *(f"{line}." for line in limit_lines(result))])
     status = result.status
+    [found] = limits_found(result)
+    # Stored seconds count as exact.
+    stored = 1.0 if callable(baseline) else float(baseline)
+    ratio, low, high = (
+        None if figure is None else figure / stored
+        for figure in (found.ratio if callable(baseline) else found.candidate, found.low, found.high)
+    )
     return Gate(
         result.found,
         sentence,
         status.tests,
-        mean,
+        sum(times) / len(times) if times else math.nan,
         result.conclusion.found,
         status.void_because,
         result.conclusion.pauses_rarer_than,
         status.seed,
+        float(at_most),
+        *(ratio, low, high),
+        times,
+        conclusion_of(result),
     )

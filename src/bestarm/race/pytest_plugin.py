@@ -6,13 +6,16 @@ Every run of pytest loads this file, so nothing is imported here that takes long
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 STORE = "bestarm-baselines.json"
+_ROW = "bestarm_row"
+"""The property of a test that has a row of the table, as JSON: reports of other processes carry it here."""
 _STORED_BATCHES = 30
 
 
@@ -32,7 +35,57 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="decide tests as if results did not contradict what the guarantee rests on",
     )
     group.addoption("--bestarm-save", action="store_true", help="measure stored baselines again")
+    group.addoption("--bestarm-history", metavar="FILE", help="add a line with the verdict of each gate to this file")
     group.addoption("--bestarm-store", default=STORE, metavar="FILE", help=f"where baselines are stored ({STORE})")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Whatever else is called so, such as the fixture of pytest-benchmark, goes first.
+    if not any(hasattr(plugin, "benchmark") for plugin in config.pluginmanager.get_plugins()):
+        config.pluginmanager.register(OwnBenchmark(), "bestarm-benchmark")
+        config.addinivalue_line("markers", "benchmark: for pytest-benchmark; bestarm's own fixture ignores it")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """A skip points at the test, not at this file."""
+    outcome = yield
+    report = outcome.get_result()
+    if isinstance(report.longrepr, tuple) and report.longrepr[0] == __file__:
+        path, line, _ = item.reportinfo()
+        report.longrepr = (os.fspath(path), (line or 0) + 1, report.longrepr[2])
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    rows = [
+        (getattr(report, "start", 0.0), report.nodeid, json.loads(row))
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, row in (getattr(report, "user_properties", ()) if getattr(report, "when", "") == "call" else ())
+        if name == _ROW
+    ]
+    if rows:
+        from bestarm.race.pytest_table import table
+
+        rows.sort(key=lambda row: row[0])
+        terminalreporter.section("bestarm: seconds of a call, and gates")
+        terminalreporter.write_line(table([(name, row) for _, name, row in rows]))
+
+
+class OwnBenchmark:
+    """The fixture for tests that were written for pytest-benchmark, where that is not installed."""
+
+    @pytest.fixture
+    def benchmark(self, request: pytest.FixtureRequest) -> Any:
+        """Call it as `benchmark(function, *args, **kwargs)`: it returns what the function does, and its figures are in
+        the table at the end. `benchmark.pedantic` takes rounds, iterations and a setup."""
+        from bestarm.race.function_benchmark import FunctionBenchmark
+
+        return FunctionBenchmark(lambda figures: _note_row(request, figures))
+
+
+def _note_row(request: pytest.FixtureRequest, row: Mapping[str, Any]) -> None:
+    request.node.user_properties.append((_ROW, json.dumps(row)))
 
 
 @pytest.fixture
@@ -56,6 +109,7 @@ def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
         seconds: float | None = None,
         seed: int | None = None,
     ) -> Any:
+        from bestarm.race.function_benchmark import figures_of_times
         from bestarm.race.functions import gate
 
         options = request.config.option
@@ -75,6 +129,15 @@ def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
         )
         said = f"{found.sentence} The order of measurements was drawn with seed={found.seed}."
         request.node.user_properties.append(("bestarm", f"{found.found}: {said}"))
+        figures = figures_of_times(found.times) if found.times else {}
+        of_gate = {name: getattr(found, name) for name in ("found", "at_most", "ratio", "low", "high")}
+        _note_row(request, {**figures, **of_gate})
+        if options.bestarm_history is not None:
+            from bestarm.race.history import append, line_about
+
+            against = "the function before" if stored is None else f"stored: {stored}"
+            line = line_about(found.to_dict(), request.node.nodeid, against, "the function now")
+            append(Path(request.config.rootpath) / options.bestarm_history, line)
         decided = found.decided if options.bestarm_ignore_health else found.found
         if decided == "refuted":
             pytest.fail(said, pytrace=False)

@@ -2,51 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import itertools
+import functools
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from bestarm.answer import DECIDED
-from bestarm.race.contestants import Contestant, words_of
-from bestarm.race.limits import size_words
-from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
-from bestarm.race.plans import CANDIDATE, Question, ceilings_in, ceilings_of, plan_of, question_as_stored, timeout_for
+from bestarm.problem import Plan
+from bestarm.race.around import Commands
+from bestarm.race.conditions import DEFAULT_MINUTES
+from bestarm.race.conditions import Conditions as Conditions
+from bestarm.race.contestants import Contestant
+from bestarm.race.counting import Counting, largest_of
+from bestarm.race.finding import find_race
+from bestarm.race.machines import Machines, runners_on, shares_of, shuffled
+from bestarm.race.pauses import Cutoffs, command_on, cutoffs_of
+from bestarm.race.plans import (
+    Question,
+    blocks_of,
+    ceilings_in,
+    ceilings_of,
+    check_memory_floor,
+    continued,
+    is_benchmark,
+    plan_of,
+    question_as_stored,
+    runs_of_one,
+    timeout_for,
+)
 from bestarm.race.result import RaceResult
-from bestarm.race.run_log import RunLog, changed, digests_of, file_beside
-from bestarm.race.runs import Run, Runner
+from bestarm.race.run_log import RunLog, digests_of, when_decided
+from bestarm.race.runs import MOST_KEPT, Run, Runner
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
 from bestarm.study.intake.names import is_gone
-from bestarm.study.work.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
-from bestarm.study.work.workers import create_or_open
+from bestarm.study.intake.values import Result
+from bestarm.study.record.checks import MOST_BLOCKS_HELD
+from bestarm.study.work.failures import MeasurementFailed, NotStarted
+from bestarm.study.work.workers import create_or_open, new_block
 from bestarm.validation import InvalidInput
 
 _POLL = 0.2
 """Seconds between polls while everything waits for another process's runs."""
-_NO_SUCH_PROGRAM = (126, 127)
-"""How a shell says that there is no such program, or that it may not be started."""
-_FLOOR_BEFORE = 16e6
-"""Bytes of memory below which earlier versions could not tell programs apart."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Conditions:
-    """How commands are run."""
-
-    shell: str = "default"
-    prepare: str | None = None
-    warmup: int | None = None
-    """Runs of each command before the first that counts; by default as many as it takes to learn something from them:
-    two to know pauses, or one for a timeout."""
-    timeout: float | None = None
-    minutes: float = 5.0
-    ignores_failures: bool = False
-    seed: int | None = None
-    """The seed of the random order of runs. Drawn for each new race unless stated."""
 
 
 OnRun = Callable[[Study, RunLog], None]
@@ -68,93 +69,99 @@ class Race:
         study: str | None = None,
         db: str | None = None,
         fresh: bool = False,
-        runner: Runner | None = None,
+        runners: Sequence[Runner] = (),
     ) -> None:
         self._contestants = tuple(contestants)
-        self._words = {one.name: words_of(one.command, conditions.shell) for one in contestants}
-        self._prepare = None if conditions.prepare is None else words_of(conditions.prepare, conditions.shell)
+        self._commands = Commands(contestants, conditions.shell, question.own)
         self._question = question
         self._conditions = conditions
         self._storage = open_storage(":memory:" if db is None else db, create=True)
         self._db = db
+        runners = runners or [*runners_on(conditions.on)] or [Runner()]
+        for runner in runners if question.own else ():
+            runner.keeps = MOST_KEPT
+        self._machines = Machines(runners)
+        self._names = tuple(runner.on for runner in runners)
+        self._is_sample = conditions.runs_per_machine is not None
+        self._blocks = blocks_of(len(contestants), len(runners), conditions.runs_per_machine)
+        self._is_benchmark = is_benchmark(question, len(contestants), self._blocks)
+        for runner in runners:
+            runner.connect(conditions.streams)
         self._files: dict[str, str] = {}
-        if db is not None:
-            commands = [*self._words.values(), *([] if self._prepare is None else [self._prepare])]
-            self._files = digests_of(commands, are_scripts=conditions.shell != "none")
+        if db is not None and not conditions.on:
+            self._files = digests_of(self._commands.words, are_scripts=conditions.shell != "none")
         name = " vs ".join(one.name for one in contestants)
-        self._find(study or (name if len(name) <= 100 else f"{name[:99].rstrip()}…"), fresh)
-        self._runner = runner or Runner()
+        name = study or (name if len(name) <= 100 else f"{name[:99].rstrip()}…")
+        self._name, self._run_log, self.replaces = find_race(self._storage, db, name, self._files, fresh=fresh)
         self._study: Study | None = None
         self._ceilings: dict[str, float] = {}
         self._decided_before = ""
-        self._deadline = time.monotonic() + 60.0 * conditions.minutes
+        self._deadline = math.inf
+        self._is_full = False  # no command may be run any more
         self._timeout = conditions.timeout or self._run_log.about.get("timeout")
+        self._ahead: str | None = None  # the command that was ahead in the first runs
         self._cutoffs: Cutoffs = self._run_log.about.get("cutoffs") or {}
         # Refuse an invalid question before the first run, with a placeholder timeout.
         timeout = self._timeout or timeout_for(1.0, question.limits)
-        plan_of(self._name, [one.name for one in contestants], question, ceilings_of(question, timeout, {}))
+        self._plan(ceilings_of(question, timeout, {}))
 
-    def _find(self, name: str, fresh: bool) -> None:
-        """The newest study of this race, or a new one if that cannot go on."""
-        self.replaces = ""
-        self._name, following = name, name
-        # The studies of one race are numbered, the oldest first.
-        for following in itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2))):
-            if self._storage.find_study(following) is None:
-                break
-            self._name = following
-        self._run_log = self._open_log()
-        altered = changed(self._run_log.about.get("files", {}), self._files)
-        if following == self._name or not (fresh or altered):
-            return
-        why = f"{', '.join(altered)} changed since this race began" if altered else "as you asked"
-        self.replaces = f"Started over as {following!r}, {why}; {self._name!r} is kept."
-        self._name = following
-        self._run_log = self._open_log()
-
-    def _open_log(self) -> RunLog:
-        return RunLog(None if self._db is None else file_beside(self._db, self._name))
+    def _plan(self, ceilings: Mapping[str, float]) -> Plan:
+        return plan_of(self._name, [one.name for one in self._contestants], self._question, ceilings, self._blocks)
 
     def run(self, watch: OnRun | None = None) -> RaceResult:
         """Run until there is an answer or the time is up."""
-        with self._runner:
+        with self._machines:
             found = self._storage.find_study(self._name)
             before = None if found is None else Study.open(self._name, storage=self._storage)
             if before is not None:
                 before._heeds_remarks = False
+                if self._is_sample and not self._run_log.about:
+                    reason = "does not keep which machines were used; --fresh starts over"
+                    raise InvalidInput("--db", self._storage.url, reason)
                 self._question = question_as_stored(self._question, before.plan)
             self._measure_memory_floor()
             is_decided = before is not None and self._timeout is not None and before.status().state in DECIDED
-            largest = {} if is_decided else self._first_runs()
-            assert self._timeout is not None
-            self._ceilings = ceilings_of(self._question, self._timeout, largest) | (
-                {} if before is None else ceilings_in(before.plan)
-            )
-            plan = plan_of(self._name, [one.name for one in self._contestants], self._question, self._ceilings)
-            if before is not None and self._question.runs is None:
-                # Without a stated number of runs, the budget stays as it is.
-                plan = dataclasses.replace(plan, budget=before.plan.budget)
-            if before is not None and before.plan.delta == self._question.delta:
-                # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
-                plan = dataclasses.replace(plan, delta=before.plan.delta)
-            study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts over")
-            study._heeds_remarks = False
-            about = {
-                "commands": {one.name: one.command for one in self._contestants},
-                "shell": self._conditions.shell,
-                "prepare": self._conditions.prepare,
-                "timeout": self._timeout,
-            }
-            learned = {"files": self._files, "memory_floor": self._run_log.floor, "cutoffs": self._cutoffs}
-            self._run_log.begin(about, learned)
-            self._settle(study)
-            if study.done:
-                self._decided_before = self._when(study)
-            self._study = study
-            self._rounds(study, watch)
-            result = self.result()
-            assert result is not None
-            return result
+            is_over = is_decided and not self._lacking
+            with contextlib.nullcontext() if is_over else self._commands.around_all(self._machines):
+                self._deadline = time.monotonic() + 60.0 * (self._conditions.minutes or DEFAULT_MINUTES)
+                return self._run_study(before, is_decided, watch)
+
+    def _run_study(self, before: Study | None, is_decided: bool, watch: OnRun | None) -> RaceResult:
+        largest = {} if is_decided else self._first_runs()
+        assert self._timeout is not None
+        self._ceilings = ceilings_of(self._question, self._timeout, largest) | (
+            {} if before is None else ceilings_in(before.plan, self._question.known)
+        )
+        if before is not None and self._question.tolerance_share:
+            self._question = dataclasses.replace(self._question, tolerance=before.plan.objective.tolerance)
+        if self._is_benchmark and largest and not self._conditions.least_runs:
+            least = runs_of_one(largest["time"], self._question, self._conditions.most_runs)
+            self._conditions = dataclasses.replace(self._conditions, least_runs=least)
+        plan = self._plan(self._ceilings)
+        plan = plan if before is None else continued(plan, before.plan, self._question)
+        study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts over")
+        study._heeds_remarks = False
+        about = {
+            "commands": {one.name: one.command for one in self._contestants},
+            "shell": self._conditions.shell,
+            **self._commands.about,
+            "timeout": self._timeout,
+            "metrics": [metric.text for metric in self._question.own] or None,
+            "tolerance": self._question.tolerance_share or None,
+            # Of a sample of machines there can be more.
+            "on": None if self._is_sample else list(self._conditions.on) or None,
+        }
+        learned = {"files": self._files, "memory_floor": self._run_log.floor, "cutoffs": self._cutoffs}
+        learned |= {"ahead": self._ahead}
+        self._run_log.begin(about, learned)
+        self._settle(study)
+        if study.done and not self._lacking:
+            self._decided_before = when_decided(study, self._run_log.about.get("files"))
+        self._study = study
+        (self._rounds if self._blocks is None else self._blocks_on_machines)(study, watch)
+        result = self.result()
+        assert result is not None
+        return result
 
     def result(self, *, is_interrupted: bool = False) -> RaceResult | None:
         """What the race has come to so far; None before the first run that counts."""
@@ -174,6 +181,8 @@ class Race:
             self._decided_before,
             self.replaces,
             is_interrupted,
+            self._names,
+            self._machines.lost,
         )
 
     def remark(self, words: str) -> None:
@@ -183,157 +192,202 @@ class Race:
 
     def _measure_memory_floor(self) -> None:
         """Measure the floor below which memory cannot be seen. A limit below it cannot be decided."""
-        now, about = self._runner.floor(), self._run_log.about
-        # Earlier versions did not record it, and saw less.
-        before = about.get("memory_floor", _FLOOR_BEFORE) if about else now
-        self._run_log.floor = before
-        if "memory" not in self._question.metrics:
-            return
-        if now > before:
-            reason = f"could be seen when this race began, and now {size_words(now)} cannot; --fresh starts over"
-            raise InvalidInput("memory", size_words(before), reason)
-        for limit in self._question.limits:
-            if limit.metric == "memory" and not limit.is_relative and not limit.value > before:
-                advice = "; --fresh starts over, and sees more" if now < before else ""
-                reason = f"must be more than {size_words(before)}: memory below that cannot be seen{advice}"
-                raise InvalidInput("--at-most", f"memory={size_words(limit.value)}", reason)
+        now = max(self._machines.each(lambda runner: runner.floor()).values())
+        self._run_log.floor = self._run_log.floor_before(now)
+        check_memory_floor(self._question, self._run_log.floor, now)
 
-    def _when(self, study: Study) -> str:
-        """When the last run was made, and whether the programs may be others by now."""
-        told = [event.time for event in study.log(last=100) if event.kind == "told"]
-        when = datetime.fromtimestamp(told[-1] if told else study.record.created, UTC)
-        files = self._run_log.about.get("files")
-        known = "No file named in the commands has changed since" if files else "Whether programs changed is not known"
-        ended = "Decided" if study.status().state in DECIDED else "The budget was spent"
-        return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts over."
+    @property
+    def _counting(self) -> Counting:
+        ignores_failures = self._conditions.ignores_failures
+        return Counting(self._question, self._ceilings, self._cutoffs, self._run_log.floor, ignores_failures)
+
+    @property
+    def _is_learning(self) -> bool:
+        """Whether it is still to be learned what a pause is."""
+        places = {command_on(one.name, machine) for one in self._contestants for machine in self._machines.left}
+        return bool(self._question.watched) and not self._is_benchmark and not self._cutoffs.keys() >= places
+
+    @property
+    def first_runs(self) -> int:
+        """How many runs of each command come first, which do not count."""
+        # The first run also shows whether the metrics of the user's own can be read.
+        must_know = self._timeout is None or self._question.assumed == "range" or self._question.own
+        needed = int(bool(must_know or self._question.tolerance_share or self._is_benchmark))
+        # The cutoff must not rest on a run with cold caches: the quicker of two first runs counts.
+        return max(self._conditions.warmup or 0, 2 if self._is_learning else needed)
 
     def _first_runs(self) -> dict[str, float]:
         """Make runs that do not count. They warm caches, and show how long a timeout must be and what a pause is.
         Returns the largest value of each metric."""
-        watched = self._question.watched
-        # The cutoff must not rest on a run with cold caches: the quicker of two first runs counts.
-        needed = 2 if watched and not self._cutoffs else int(self._timeout is None or self._question.assumed == "range")
-        count = needed if self._conditions.warmup is None else max(self._conditions.warmup, needed)
-        largest = {"time": 0.0}
-        first: dict[str, list[Run]] = {one.name: [] for one in self._contestants}
-        for one in self._contestants:
-            for _ in range(count):
-                limit = max(self._deadline - time.monotonic(), 0.1) if self._timeout is None else self._timeout
-                run = self._run(one.name, limit)
-                if run.timed_out and self._timeout is None:
-                    raise NotStarted(f"the first run of {one.name!r} {run.how}; a race of more --minutes could wait")
-                if self._conditions.shell != "none" and run.status in _NO_SUCH_PROGRAM:
-                    raise NotStarted(f"{one.name!r} {run.how}")
-                self._check(one.name, run)
-                first[one.name].append(run)
-                for metric in self._question.metrics:
-                    if metric not in (CANDIDATE, "pauses"):
-                        largest[metric] = max(largest.get(metric, 0.0), run.value(metric))
-                largest["time"] = max(largest["time"], run.time)
+        is_learning = self._is_learning
+        made, largest = self._machines.each(functools.partial(self._first_runs_on, self.first_runs)), {"time": 0.0}
+        for machine, first in made.items():
+            largest |= largest_of(("time", *self._question.metrics), first, largest)
+            if is_learning:
+                self._ahead = self._ahead or self._question.ahead_in(first)
+                found = cutoffs_of(first, self._question.watched, self._question.limits, self._question.enlarged)
+                self._cutoffs = {command_on(name, machine): found[name] for name in found} | {**self._cutoffs}
+        runs = [run for first in made.values() for of_one in first.values() for run in of_one]
         if self._timeout is None:
             self._timeout = timeout_for(largest["time"], self._question.limits)
-        if not self._cutoffs:
-            self._cutoffs = cutoffs_of(first, watched, self._question.limits)
+        self._question = self._question.with_tolerance_of(runs, self._run_log.floor)
         return largest
 
-    def _run(self, name: str, timeout: float) -> Run:
-        if self._prepare is not None:
-            prepared = self._runner.run(self._prepare, None)
-            if prepared.failed:
-                raise NotStarted(f"--prepare {self._conditions.prepare!r} {prepared.how}")
-        return self._runner.run(self._words[name], timeout)
+    def _first_runs_on(self, count: int, runner: Runner) -> dict[str, list[Run]]:
+        first: dict[str, list[Run]] = {one.name: [] for one in self._contestants}
+        for name, runs in first.items():
+            for _ in range(count):
+                run = self._commands.run(name, self._timeout or self._left, runner)
+                if run.timed_out and self._timeout is None:
+                    raise NotStarted(f"the first run of {name!r} {run.how}; a race of more --minutes could wait")
+                self._commands.check_program(name, run)
+                self._counting.check(name, run, f"warm-up run {len(runs) + 1}")
+                runs.append(run)
+        return first
 
-    def _check(self, name: str, run: Run) -> None:
-        """An undeclared failure ends the race. A timeout counts as a time."""
-        allowed = self._conditions.ignores_failures or "failures" in self._question.metrics
-        if run.status != 0 and not run.timed_out and not allowed:
-            raise MeasurementFailed(
-                f"{name!r} {run.how}. Say how many runs may fail, as in --at-most failures=1%, or that it does not "
-                "matter: --ignore-failure"
-            )
+    @property
+    def _left(self) -> float | None:
+        """The seconds that are left for a first run; None if there is no limit."""
+        if self._conditions.minutes is None and self._conditions.least_runs:
+            return None
+        return max(self._deadline - time.monotonic(), 0.1)
+
+    @property
+    def _lacking(self) -> list[str]:
+        """The commands with fewer runs than were asked for at least."""
+        made = self._run_log.made
+        return [one.name for one in self._contestants if made[one.name] < self._conditions.least_runs]
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether the time is up. The least runs are made in any case, unless the time was stated."""
+        is_stated = self._conditions.minutes is not None
+        return time.monotonic() >= self._deadline and (is_stated or not self._lacking)
+
+    def _next_runs(self, study: Study) -> list[Test]:
+        """The next runs to make; none if there are none, or none now."""
+        lacking = self._lacking
+        if lacking:
+            return study._ask_each(lacking)
+        tests = study.ask(len(self._contestants))
+        asked = self._run_log.made + Counter(test.arm for test in tests)
+        if any(asked[test.arm] > self._conditions.most_runs for test in tests):
+            study.release(tests)
+            self._is_full = True
+            return []
+        return tests
+
+    def _complete(self, study: Study, watch: OnRun | None) -> None:
+        """Make the runs that are still lacking once there is an answer. They are measured and shown, and are no tests
+        of the study, which has ended."""
+        rng = random.Random(study.record.seed)
+        while study.status().state in DECIDED and (names := self._lacking) and not self._is_late:
+            rng.shuffle(names)
+            for name in names:
+                [run] = self._machines.each(functools.partial(self._commands.run, name, self._timeout)).values()
+                self._counting.check(name, run, "a run after the answer")
+                self._run_log.add_later(name, run)
+            if watch is not None:
+                watch(study, self._run_log)
 
     def _rounds(self, study: Study, watch: OnRun | None) -> None:
-        """Ask for a run of every command, and make them in random order, so that no command is always the first. The
-        runs of one command are made in the order of their places."""
+        """Ask for a run of every command, and make them in random order, so that no command is always the first."""
         rng = random.Random(study.record.seed)
-        while not study.done and time.monotonic() < self._deadline:
-            tests = study.ask(len(self._contestants))
+        while not study.done and not self._is_late and not self._is_full:
+            tests = self._next_runs(study)
             if not tests:
                 time.sleep(_POLL)
-            order = [test.arm for test in tests]
-            rng.shuffle(order)
-            waiting = {arm: iter([test for test in tests if test.arm == arm]) for arm in order}
-            tests = [next(waiting[arm]) for arm in order]
+            tests = shuffled(tests, rng)
             held = {test.id: test for test in tests}
             try:
                 for test in tests:
-                    if time.monotonic() >= self._deadline or study.done:
+                    if self._is_late or study.done:
                         break
-                    self._measure(study, held, test)
+                    assert self._timeout is not None
+                    made = self._machines.each(functools.partial(self._commands.run, test.arm, self._timeout))
+                    self._take(study, held, [(test, run) for run in made.values()])
                     if watch is not None:
                         watch(study, self._run_log)
             finally:
                 if held:
                     study.release(held.values())
+        self._complete(study, watch)
 
-    def _measure(self, study: Study, held: dict[int, Test], test: Test) -> None:
-        assert self._timeout is not None
-        run = self._run(test.arm, self._timeout)
-        self._run_log.add(test.id, test.arm, run)
-        try:
-            self._check(test.arm, run)
-            values = self._values(test, run)
-        except MeasurementFailed as error:
-            # It blocks later results until the user says what it counts as.
-            study.set_aside(held.pop(test.id), str(error), kind=error.kind)
-            raise
-        study.tell(test, values)
-        del held[test.id]
-
-    def _values(self, test: Test, run: Run) -> dict[str, float] | float:
-        values = {metric: self._value(test.arm, metric, run) for metric in test.metrics}
-        return values if len(values) > 1 else next(iter(values.values()))
-
-    def _value(self, name: str, metric: str, run: Run) -> float:
-        if metric == CANDIDATE:
-            return float(name != self._question.baseline)
-        if metric == "pauses":
-            return float(is_pause(run, self._cutoffs[name]))
-        if run.timed_out and metric not in ("time", "failures"):
-            return self._unfinished(name, metric, run)
-        value = run.value(metric)
-        if metric == "memory":
-            value = max(value, self._run_log.floor)
-        return min(value, self._ceilings.get(metric, math.inf))
-
-    def _unfinished(self, name: str, metric: str, run: Run) -> float:
-        """What a run that was stopped counts as. What it used until then says nothing about a whole run: a command that
-        hangs writes nothing. So it counts as the most that there is.
-
-        This certifies nothing false. A value that is told is at least the smaller of the ceiling and what a whole run
-        would have yielded. So if the mean of what is told is below a limit, so is the mean of whole runs, cut off at
-        the ceiling. The same holds for a quantile, where only values above the limit matter.
+    def _blocks_on_machines(self, study: Study, watch: OnRun | None) -> None:
+        """Ask for a block, and let all machines make their share of it at the same time. If each is used only once, ask
+        for as many blocks. A block that has begun is completed, since which runs are slow must not decide what counts.
         """
-        if metric in self._ceilings:
-            return self._ceilings[metric]
-        if metric in self._question.compared:
-            raise MeasurementTimedOut(
-                f"{name!r} {run.how}, so its {metric} is not known, and commands are compared by it. State a longer "
-                "--timeout, or --assume range, which counts such a run as the most that can be; --fresh starts over"
+        used = {run.on for _, run in self._run_log.runs.values()} if self._is_sample else set()
+        unused = [name for name in self._machines.left if name not in used]
+        rng = random.Random(study.record.seed)
+        while not study.done and time.monotonic() < self._deadline and unused:
+            machines = unused[:MOST_BLOCKS_HELD] if self._is_sample else self._machines.left
+            rng.shuffle(machines)
+            shares: dict[str, list[Test]] = {}
+            left_over: list[Test] = []
+            for together in [[name] for name in machines] if self._is_sample else [machines]:
+                more, rest = shares_of(new_block(study), together)
+                shares |= more
+                left_over += rest
+            if not any(shares.values()):
+                time.sleep(_POLL)
+                continue
+            unused = [name for name in unused if not (self._is_sample and shares.get(name))]
+            self._measure_shares(study, shares, left_over)
+            if watch is not None:
+                watch(study, self._run_log)
+
+    def _measure_shares(self, study: Study, shares: Mapping[str, Sequence[Test]], left_over: Sequence[Test]) -> None:
+        held = {test.id: test for tests in (*shares.values(), left_over) for test in tests}
+        whys = {test.id: name for name, tests in shares.items() for test in tests}
+        limit = self._timeout
+        assert limit is not None
+        reason = "the round was interrupted"
+        try:
+            made = self._machines.each(
+                lambda runner: [
+                    (test, self._commands.run(test.arm, limit, runner)) for test in shares.get(runner.on, ())
+                ]
             )
-        return 2.0 * max(limit.value for limit in self._question.limits if limit.metric == metric)
+            reason = "a whole round does not fit into the budget"
+            self._take(study, held, [pair for pairs in made.values() for pair in pairs])
+        finally:
+            for test in held.values():
+                lost = self._machines.lost.get(whys.get(test.id, ""))
+                study.abandon(test, reason if lost is None else f"the machine was lost: {lost}")
+
+    def _take(self, study: Study, held: dict[int, Test], made: Sequence[tuple[Test, Run]]) -> None:
+        """Take in runs, all at once. One that failed is set aside, which ends the race."""
+        told: list[tuple[Test, Result]] = []
+        failed: MeasurementFailed | None = None
+        for test, run in made:
+            self._run_log.add(test.id, test.arm, run)
+            try:
+                self._counting.check(test.arm, run, f"run {test.id}")
+                told.append((test, self._counting.values(test, run)))
+            except MeasurementFailed as error:
+                # It blocks later results until the user says what it counts as.
+                study.set_aside(held.pop(test.id), str(error), kind=error.kind)
+                failed = failed or error
+        study.tell_many(told)
+        for test, _ in told:
+            del held[test.id]
+        if failed is not None:
+            raise failed
 
     def _settle(self, study: Study) -> None:
         """Settle what an earlier session left. Failed runs count if failures are allowed now. Runs of a process that
         has ended are made again, without waiting for a missed heartbeat."""
         for test, row in study.pending():
             if row.aside is None:
-                if is_gone(row.holder):
+                if is_gone(row.holder) and self._blocks is None:
                     study.release([test])
+                elif is_gone(row.holder):
+                    study.abandon(test, "the round was interrupted")
                 continue
             _, run = self._run_log.runs.get(test.id, (None, None))
             if run is None:
                 study.fail(test, "the record of the run is lost; it is made again")
                 continue
-            self._check(test.arm, run)
-            study.tell(test, self._values(test, run))
+            self._counting.check(test.arm, run, f"run {test.id}")
+            study.tell(test, self._counting.values(test, run))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 from bestarm.analysis.health.notes import remark_words
@@ -16,11 +17,25 @@ from bestarm.analysis.status.status import Status
 from bestarm.answer import DECIDED, Difference
 from bestarm.problem import Plan
 from bestarm.race.contestants import Contestant
-from bestarm.race.pauses import Cutoffs, Pauses, noun_for_pauses, pauses_of, pooled, rarer_than
-from bestarm.race.plans import Question
+from bestarm.race.limits import time_words
+from bestarm.race.pauses import (
+    Cutoffs,
+    Pauses,
+    beyond_cutoff,
+    command_on,
+    noun_for_pauses,
+    pauses_of,
+    pooled,
+    rarer_than,
+)
+from bestarm.race.plans import MACHINE, Question, is_benchmark
 from bestarm.race.run_log import RunLog
+from bestarm.race.runs import Run
 
-Found = Literal["certified", "refuted", "undecided", "void"]
+Found = Literal["certified", "refuted", "undecided", "void", "measured"]
+"""What a race came to; one command alone is only measured."""
+
+LIKE_THESE = "machines like these"
 
 _LEAST = 2
 """The least N worth stating: "rarer than 1 in 1" says nothing."""
@@ -61,12 +76,29 @@ class RaceResult:
     replaces: str = ""
     """Why there is a new study, if there is an older one of the same race."""
     is_interrupted: bool = False
+    machines: tuple[str, ...] = ("",)
+    """The machines, as they were named."""
+    lost: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """By machine: why it was left out."""
 
     @property
     def delta(self) -> float:
-        """A bound on the probability of a wrong verdict: the study's share plus that of the claim about pauses."""
+        """A bound on the probability that anything is wrong: the verdict, what it says of pauses, or the interval of a
+        ratio. Each has its share."""
         question = self.question
-        return self.plan.delta if question.errs_by_half else round(self.plan.delta + question.delta_of_pauses, 15)
+        if question.errs_by_half:
+            return self.plan.delta
+        return round(self.plan.delta + question.delta_of_pauses + self.delta_of_ratios, 15)
+
+    @property
+    def delta_of_ratios(self) -> float:
+        """The share of the intervals of ratios between commands."""
+        return self.question.delta_of_ratios(len(self.contestants), self.plan.blocks)
+
+    @property
+    def is_benchmark(self) -> bool:
+        """Whether nothing is asked: one command alone, without limits."""
+        return is_benchmark(self.question, len(self.contestants))
 
     @property
     def found(self) -> Found:
@@ -78,17 +110,25 @@ class RaceResult:
         found = self._found_by_study
         favored = self._favored(found)
         what = noun_for_pauses(self.question.watched)
+        far = "as far off as" if self.question.is_about_all else "up to"
         bounds: list[int] = []
         seen: list[str] = []
+        are_usual = False
         for name in favored:
             own = self.pauses(name)
             rest = [one.name for one in self.contestants if one.name != name]
             limit = self._certified_limit(name)
+            if self.stopped(name) and limit is None and "time" in self.question.watched:
+                return Conclusion(
+                    "undecided", withheld=f"{self.stopped_words(name)}, so how long they take is not known"
+                )
             if own.count and limit is None:
                 others = pooled([self.pauses(other) for other in rest])
                 whose = rest[0] if len(rest) == 1 else "the others"
+                are_usual = are_usual or own.are_usual
                 if not own.can_scatter_like(others):
-                    seen_here = f"{name} has {what} in {own.words} (up to {own.longest}), {whose} in {others.words}"
+                    has = f"{name} is {beyond_cutoff(what)}" if own.are_usual else f"{name} has {what}"
+                    seen_here = f"{has} in {own.words} ({far} {own.longest}), {whose} in {others.words}"
                     return Conclusion("undecided", withheld=f"{seen_here}, so symmetry cannot be assumed")
                 seen.append(f"{own.words} of {name} against {others.words} of {whose}")
             else:
@@ -97,7 +137,8 @@ class RaceResult:
                 is_known = bool(self.cutoffs) and not own.count
                 seen_none = rarer_than(own.runs, alpha) if is_known else 0
                 bounds.append(max(stated, seen_none))
-        alike = f" ({what}: {'; '.join(seen)}; taken to strike all alike)" if seen else ""
+        what_was_seen = beyond_cutoff(what) if are_usual else what
+        alike = f" ({what_was_seen}: {'; '.join(seen)}; taken to strike all alike)" if seen else ""
         if not bounds:
             return Conclusion(found, alike)
         rarest = min(bounds) if min(bounds) >= _LEAST else None
@@ -106,6 +147,12 @@ class RaceResult:
         whose = "" if favored == (self.status.answer,) and found == "certified" else f" of {' or '.join(favored)}"
         rare = "" if rarest is None else f" rarer than 1 in {rarest:,}"
         return Conclusion(found, f", except for {what}{whose}{rare}{alike}", rarest)
+
+    @property
+    def over_machines(self) -> str:
+        """The machines whose mean a verdict is about, if there are several."""
+        blocks = self.plan.blocks
+        return "" if blocks is None else LIKE_THESE if blocks.name == MACHINE else "these machines"
 
     @property
     def remark(self) -> str:
@@ -121,6 +168,8 @@ class RaceResult:
     def _found_by_study(self) -> Found:
         """A gate is refuted if the answer is the baseline: then the candidate fails a limit."""
         status, question = self.status, self.question
+        if self.is_benchmark:
+            return "measured"
         if status.state not in DECIDED:
             return "undecided"
         is_refuted = status.answer is None or (question.is_gate and status.answer == question.baseline)
@@ -143,10 +192,26 @@ class RaceResult:
         out = [arm for arm in arms if arm.name != baseline and arm.verdict == "infeasible"]
         if relative and baseline is not None and not all(_violates(arm, alone) for arm in out):
             names.append(baseline)
+        if names and question.is_about_all:
+            return tuple(one.name for one in self.contestants)
         return tuple(dict.fromkeys(names))
 
     def pauses(self, name: str) -> Pauses:
-        return pauses_of(self.run_log.of(name), self.cutoffs.get(name, {}))
+        known = self.question.known
+        runs: dict[str, list[Run]] = {machine: [] for machine in self.machines}
+        for run in self.run_log.of(name):
+            runs.setdefault(run.on, []).append(run)
+        return pooled([pauses_of(runs[on], self.cutoffs.get(command_on(name, on), {}), known) for on in runs])
+
+    def stopped(self, name: str) -> int:
+        """How many runs of a command were stopped at the timeout."""
+        return sum(run.timed_out for run in self.run_log.of(name))
+
+    def stopped_words(self, name: str) -> str:
+        """How many of its runs were stopped, and when."""
+        stopped, runs = self.stopped(name), len(self.run_log.of(name))
+        were = "was" if stopped == 1 else "were"
+        return f"{stopped:,} of {runs:,} runs of {name} {were} stopped after {time_words(self.timeout)}"
 
     def _certified_limit(self, name: str) -> float | None:
         """A share of pauses that the command is certified to stay below, if any."""
@@ -164,7 +229,7 @@ class RaceResult:
             if limit.is_relative:
                 stands = arm.metrics[place]
                 room = (stands.threshold or 0.0) - stands.high
-                if limit.metric != "time" or not share * self.timeout < (1.0 - share) * room:
+                if limit.metric != "time" or limit.side != "at_most" or not share * self.timeout < (1.0 - share) * room:
                     return False
         return True
 

@@ -12,12 +12,20 @@ import os
 import re
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bestarm.answer import DECIDED
+from bestarm.noises.shares import Share, as_share, is_share
 from bestarm.race.runs import Run
+from bestarm.study import Study
 from bestarm.validation import InvalidInput
+
+_WHERE_STATED = ("on", "own", "unread", "printed")
+"""What a line has only where there is something to say."""
 
 
 def file_beside(db: str, study: str) -> Path | None:
@@ -28,6 +36,12 @@ def file_beside(db: str, study: str) -> Path | None:
     plain = re.sub(r"[^A-Za-z0-9]+", "-", study).strip("-")[:40]
     digest = hashlib.sha256(study.encode()).hexdigest()[:8]
     return path.with_name(f"{path.name}.{plain}-{digest}.runs.jsonl")
+
+
+_FLOOR_BEFORE = 16e6
+"""Bytes of memory below which earlier versions could not tell programs apart. They did not record it."""
+_LATER = 10**12
+"""Higher numbers are no numbers of tests."""
 
 
 class RunLog:
@@ -53,6 +67,8 @@ class RunLog:
                 self.about = row["about"]
             else:
                 test, command = row.pop("test"), row.pop("command")
+                own = row.get("own", {}).items()
+                row["own"] = {name: as_share(value) if is_share(value) else value for name, value in own}
                 self.runs[test] = (command, Run(**row))
 
     def begin(self, about: Mapping[str, Any], noted: Mapping[str, Any]) -> None:
@@ -73,7 +89,27 @@ class RunLog:
 
     def add(self, test: int, command: str, run: Run) -> None:
         self.runs[test] = (command, run)
-        self._write({"test": test, "command": command, **dataclasses.asdict(run)})
+        own = {name: str(value) if isinstance(value, Share) else value for name, value in run.own.items()}
+        row = {"test": test, "command": command, **dataclasses.asdict(run), "own": own}
+        self._write({key: value for key, value in row.items() if value or key not in _WHERE_STATED})
+
+    def add_later(self, command: str, run: Run) -> None:
+        """Add a run that was made when the study had its answer, and is no test of it."""
+        self.add(max([_LATER, *self.runs]) + 1, command, run)
+
+    def floor_before(self, now: float) -> float:
+        """The floor of memory when the race began; of a new race that of `now`."""
+        return float(self.about.get("memory_floor", _FLOOR_BEFORE)) if self.about else now
+
+    @property
+    def made(self) -> Counter[str]:
+        """How many runs of each command there are."""
+        return Counter(name for name, _ in self.runs.values())
+
+    @property
+    def later(self) -> int:
+        """How many runs were made when the study had its answer."""
+        return sum(test > _LATER for test in self.runs)
 
     def of(self, command: str) -> list[Run]:
         """The runs of one command, in the order of their tests."""
@@ -87,6 +123,15 @@ class RunLog:
             if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
                 file.write(b"\n")
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+
+def when_decided(study: Study, files: Mapping[str, str] | None) -> str:
+    """When the last run was made, and whether the programs may be others by now."""
+    told = [event.time for event in study.log(last=100) if event.kind == "told"]
+    when = datetime.fromtimestamp(told[-1] if told else study.record.created, UTC)
+    known = "No file named in the commands has changed since" if files else "Whether programs changed is not known"
+    ended = "Decided" if study.status().state in DECIDED else "The budget was spent"
+    return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts over."
 
 
 _LARGE = 64_000_000

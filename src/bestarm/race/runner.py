@@ -43,23 +43,43 @@ class Abandoned(Exception):
     """The process that asked for the run is gone."""
 
 
-def run(words: list[str], timeout: float | None) -> dict[str, Any]:
-    """Run a program once. Its output is counted and thrown away."""
+def run(
+    words: list[str],
+    timeout: float | None,
+    keep: int = 0,
+    source: str = "null",
+    to: str = "pipe",
+    inherited: int | None = None,
+) -> dict[str, Any]:
+    """Run a program once, with its input from this file and its output to that one; `null` is no file. Output into the
+    pipe is counted and thrown away, but for the last bytes that are to be kept. If a stream is `inherited`, output goes
+    there, and errors to where ours go."""
     _reap()
+    opened: list[int] = []
+    try:
+        opened.append(_open(source, os.O_RDONLY))
+        opened.append(_open("null" if to == "pipe" else to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+    except OSError as error:
+        for end in opened:
+            os.close(end)
+        return {"error": f"{error.filename}: {error.strerror}"}
     output, out_end = os.pipe()
     errors, err_end = os.pipe()
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    streams = [opened[0], out_end if to == "pipe" else opened[1], err_end]
+    if inherited is not None:
+        os.set_inheritable(inherited, False)
+        streams[1:] = [inherited, sys.stderr.fileno()]
     try:
-        started = _start(words, [nothing, out_end, err_end])
+        started = _start(words, streams)
     except (OSError, ValueError) as error:
         for end in (output, errors):
             os.close(end)
         return {"error": f"{words[0]!r} cannot be started: {getattr(error, 'strerror', None) or error}"}
     finally:
-        for end in (nothing, out_end, err_end):
+        for end in (*opened, out_end, err_end):
             os.close(end)
     try:
-        seen = _watch(started, output, errors, timeout)
+        seen = _watch(started, output, errors, timeout, keep)
     except Abandoned:
         started.end()
         os.wait4(started.process, 0)
@@ -79,7 +99,12 @@ def run(words: list[str], timeout: float | None) -> dict[str, Any]:
         "status": os.waitstatus_to_exitcode(seen.status),
         "timed_out": seen.timed_out,
         "errors": seen.errors.decode("utf-8", "replace"),
+        "printed": seen.printed[-keep:].decode("utf-8", "replace") if keep else "",
     }
+
+
+def _open(name: str, how: int) -> int:
+    return os.open(os.devnull if name == "null" else name, how, 0o666)
 
 
 def floor() -> dict[str, Any]:
@@ -197,8 +222,10 @@ def _reap() -> None:
 class Observation:
     """What was seen of a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: int) -> None:
         self.output = 0
+        self.keep = keep
+        self.printed = bytearray()
         self.errors = b""
         self.timed_out = False
         self.ended = 0.0
@@ -206,18 +233,19 @@ class Observation:
         self.used: Any = None
 
 
-def _watch(started: Started, output: int, errors: int, timeout: float | None) -> Observation:
+def _watch(started: Started, output: int, errors: int, timeout: float | None, keep: int) -> Observation:
     """Read what a process writes until it ends, or end it when it takes too long.
 
     Processes that it started may go on and keep its streams open. They are not waited for.
     """
-    seen = Observation()
+    seen = Observation(keep)
     handle = os.pidfd_open(started.process) if hasattr(os, "pidfd_open") else None
     waiting = select.poll()
     for end in (output, errors):
         os.set_blocking(end, False)
         waiting.register(end, select.POLLIN)
-    waiting.register(sys.stdin.fileno(), 0)  # reports only that the other side is gone
+    # Only whether the other side is gone is of interest. A socket says so if it is asked.
+    waiting.register(sys.stdin.fileno(), getattr(select, "POLLRDHUP", 0))
     if handle is not None:
         waiting.register(handle, select.POLLIN)
     try:
@@ -256,6 +284,10 @@ def _take(seen: Observation, end: int, *, is_output: bool, everything: bool) -> 
             return not everything
         if is_output:
             seen.output += len(data)
+            if seen.keep:
+                seen.printed += data
+                if len(seen.printed) > 2 * seen.keep:
+                    del seen.printed[: -seen.keep]
         else:
             seen.errors = (seen.errors + data)[-_KEPT:]
         if not everything:
@@ -274,7 +306,7 @@ def main() -> None:
         line, _, pending = pending.partition(b"\n")
         request = json.loads(line)
         try:
-            reply = floor() if "words" not in request else run(request["words"], request["timeout"])
+            reply = floor() if "words" not in request else run(**request)
         except Abandoned:
             return
         sys.stdout.write(json.dumps(reply) + "\n")

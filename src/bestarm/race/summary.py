@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import decimal
 import functools
 import math
 import statistics
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
-from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference, void_words
-from bestarm.race.limits import METRICS, SHARES, size_words, time_words
-from bestarm.race.pauses import noun_for_pauses
-from bestarm.race.plans import CANDIDATE
-from bestarm.race.result import RaceResult
+from bestarm.noises.shares import Share
+from bestarm.race.limits import SHARES, Metric, size_words, time_words
+from bestarm.race.limits_found import multiple, ratio_interval_of, ratio_to
+from bestarm.race.pauses import beyond_cutoff, command_on, cutoff_words, noun_for_pauses
+from bestarm.race.plans import CANDIDATE, Question
+from bestarm.race.result import LIKE_THESE, RaceResult
 from bestarm.race.runs import Run
 from bestarm.texts import listed
 
@@ -34,9 +33,11 @@ class Figures:
     max: float | None = None
     memory: float | None = None
     failures: int = 0
+    own: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """By name: the means of the metrics of the user's own."""
 
 
-def figures_of(runs: list[Run], floor: float) -> Figures:
+def figures_of(runs: list[Run], floor: float, own: Sequence[Metric] = ()) -> Figures:
     """Memory below `floor` cannot be seen and counts as that."""
     times = [run.time for run in runs]
     failed = sum(run.failed for run in runs)
@@ -53,7 +54,25 @@ def figures_of(runs: list[Run], floor: float) -> Figures:
         max(times),
         statistics.fmean(max(run.memory, floor) for run in runs),
         failed,
+        {metric.name: mean_of(runs, metric.name) for metric in own},
     )
+
+
+def mean_of(runs: Sequence[Run], metric: str) -> float:
+    """The mean over the runs that yielded the metric, or over all of their trials; NaN if none did."""
+    shares = [share for run in runs if isinstance(share := run.own.get(metric), Share)]
+    if shares:
+        return sum(share.k for share in shares) / sum(share.n for share in shares)
+    values = [value for run in runs if not math.isnan(value := run.value(metric))]
+    return statistics.fmean(values) if values else math.nan
+
+
+def mean_and_deviation(runs: Sequence[Run], metric: str, floor: float) -> tuple[float, float]:
+    """Of the runs that yielded the metric; NaN where there are too few. Memory below `floor` counts as that."""
+    least = floor if metric == "memory" else -math.inf
+    values = [max(value, least) for run in runs if not math.isnan(value := run.value(metric))]
+    deviation = statistics.stdev(values) if len(values) > 1 else math.nan
+    return statistics.fmean(values) if values else math.nan, deviation
 
 
 def memory_words(size: float, floor: float) -> str:
@@ -67,8 +86,10 @@ def memory_words(size: float, floor: float) -> str:
 
 def verdict(result: RaceResult) -> str:
     """The conclusion in one sentence."""
-    status = result.status
-    after = f"after {status.tests:,} runs"
+    status, is_sample = result.status, result.over_machines == LIKE_THESE
+    after = f"after {status.tests:,} runs{_on_machines(result)}"
+    if result.is_benchmark:
+        return f"MEASURED: {result.contestants[0].name} alone, {len(result.run_log.runs):,} runs; nothing is compared."
     sure = f"with {100 * (1 - result.delta):g}% confidence"
     conclusion = result.conclusion
     if status.guarantee == "void":
@@ -80,11 +101,39 @@ def verdict(result: RaceResult) -> str:
         whose = "REFUTED: the candidate does not meet" if result.question.is_gate else "No command meets"
         return f"{whose} every limit{end}"
     if conclusion.found == "certified":
-        phrase = "meets every limit" if result.question.is_gate else _best_phrase(result)
+        is_alone = result.question.is_gate or len(result.contestants) == 1
+        phrase = "meets every limit" if is_alone else _best_phrase(result)
         return f"CERTIFIED: {status.answer} {phrase}{end}"
     leads = f"{status.leader} leads" if status.leader and not result.question.is_gate else "the limits may hold or not"
-    how = "stopped" if result.is_interrupted else "the budget is spent"
+    how = "stopped" if result.is_interrupted else "every machine was used" if is_sample else "the budget is spent"
     return f"UNDECIDED: {how} {after}, and no answer is certain; {leads}."
+
+
+def _on_machines(result: RaceResult) -> str:
+    """How many machines made runs, if they are several."""
+    made = {run.on for _, run in result.run_log.runs.values()}
+    return f" on {len(made)} machine{'s' * (len(made) != 1)}" if result.over_machines else ""
+
+
+def machine_lines(result: RaceResult) -> Iterator[str]:
+    """What a verdict on several machines is about, what each yielded, and which were left out."""
+    if result.over_machines:
+        blocks = "machine" if result.over_machines == LIKE_THESE else "round on all machines"
+        yield f"The verdict is about the mean over {result.over_machines}; the runs of each {blocks} count as one."
+    metric = "time" if result.question.is_gate else result.question.objective
+    for machine in filter(None, result.machines):
+        runs = {
+            one.name: [run for run in result.run_log.of(one.name) if run.on == machine] for one in result.contestants
+        }
+        means = [
+            f"{name} {result.question.known[metric].words(mean_of(made, metric))}"
+            for name, made in runs.items()
+            if made
+        ]
+        made = sum(map(len, runs.values()))
+        yield f"On {machine}: {made:,} runs; mean {phrase_of(metric)}: {', '.join(means) or '–'}"
+    for reason in result.lost.values():
+        yield f"Left out: {reason}"
 
 
 def _void_summary(result: RaceResult) -> str:
@@ -96,21 +145,23 @@ def _void_summary(result: RaceResult) -> str:
 
 
 def _ceiling_sentence(result: RaceResult) -> str:
-    cut = [f"more {metric} than {METRICS[metric].words(top)}" for metric, top in result.ceilings.items()]
+    cut = [f"more {metric} than {result.question.known[metric].words(top)}" for metric, top in result.ceilings.items()]
     return f" Means are those in which {listed(cut)} {'counts' if len(cut) == 1 else 'count'} as that." if cut else ""
 
 
-def _phrase(metric: str) -> str:
+def phrase_of(metric: str) -> str:
     """A metric in a sentence."""
     return f"{metric} time" if metric in ("user", "system") else metric
 
 
 def _best_phrase(result: RaceResult) -> str:
     objective, tolerance = result.question.objective, result.status.tolerance
+    most = "lowest" if result.question.goal == "minimize" else "highest"
     among = " of all that meet every limit" if result.plan.constraints else ""
     if tolerance:
-        return f"has a mean {_phrase(objective)} within {METRICS[objective].words(tolerance)} of the lowest{among}"
-    return f"has the lowest mean {_phrase(objective)}{among}"
+        near = result.question.known[objective].words(tolerance)
+        return f"has a mean {phrase_of(objective)} within {near} of the {most}{among}"
+    return f"has the {most} mean {phrase_of(objective)}{among}"
 
 
 def difference_lines(result: RaceResult) -> Iterator[str]:
@@ -118,21 +169,18 @@ def difference_lines(result: RaceResult) -> Iterator[str]:
     objective, leader = result.question.objective, result.status.leader
     if result.question.is_gate or leader is None or result.conclusion.withheld or result.found == "void":
         return
-    stands = {arm.name: arm.metrics[0] for arm in result.status.arms}
     for name, limits in result.differences.items():
-        line = _difference_sentence(leader, name, limits, objective)
+        line = _difference_sentence(leader, name, limits, result.question)
         if limits.estimate is not None:
-            ratio = ratio_of(limits, stands[leader], stands[name])
-            is_time = METRICS[objective].words is time_words
-            times = "" if ratio is None else f", {ratio_words(ratio, 'as fast' if is_time else 'as good')}"
-            line = f"{line}; measured {METRICS[objective].words(limits.estimate)}{times}"
+            line = f"{line}; measured {result.question.known[objective].words(limits.estimate)}"
         yield line
 
 
-def _difference_sentence(leader: str, name: str, limits: Difference, objective: str) -> str:
+def _difference_sentence(leader: str, name: str, limits: Difference, question: Question) -> str:
     """By how much two commands differ. Where it is not certain which is better, that is said."""
-    of = f"of {_phrase(objective)}"
-    words = METRICS[objective].words
+    objective = question.objective
+    of = f"of {phrase_of(objective)}"
+    words = question.known[objective].words
     least, most = (words(abs(end)) if math.isfinite(end) else None for end in (limits.low, limits.high))
     if limits.low >= 0.0:
         return f"{leader} is better than {name} by {least} {'or more' if most is None else f'to {most}'} {of}"
@@ -140,50 +188,13 @@ def _difference_sentence(leader: str, name: str, limits: Difference, objective: 
         return f"{leader} is worse than {name} by {most} {'or more' if least is None else f'to {least}'} {of}"
     ends = [f"{end} {word}" for end, word in ((least, "worse"), (most, "better")) if end is not None]
     known = f": {leader} is at most {' or '.join(ends)}" if ends else ""
-    return f"it is not certain yet by how much {leader} and {name} differ in {_phrase(objective)}{known}"
-
-
-class Ratio(NamedTuple):
-    """The other's mean divided by the leader's: measured, at least and at most. Infinite: there is no limit."""
-
-    estimate: float
-    low: float
-    high: float
-
-
-def ratio_of(limits: Difference, leader: MetricStanding, other: MetricStanding) -> Ratio | None:
-    """The ratio of two means of which smaller is better. None if the leader's is 0.
-
-    The other's mean is the leader's, m, plus the difference d, so the ratio is 1 + d / m. The limits of d hold. m is
-    taken as it was measured, because a race assumes nothing of how the runs of one command scatter. So the limits of
-    the ratio are about right.
-    """
-    if not (leader.tests and other.tests and leader.mean > 0.0):
-        return None
-    # What a run needs is never negative.
-    low, high = (max(1.0 + end / leader.mean, 0.0) for end in (limits.low, limits.high))
-    return Ratio(other.mean / leader.mean, low, high)
-
-
-def ratio_words(ratio: Ratio, how: str) -> str:
-    """As "about 1.93× as fast (1.12× to 2.57×)". Ends are rounded outward.
-
-    >>> ratio_words(Ratio(1.934, 1.128, 2.561), "as fast"), ratio_words(Ratio(3.0, 1.5, math.inf), "as good")
-    ('about 1.93× as fast (1.12× to 2.57×)', 'about 3× as good (1.5× or more)')
-    """
-    measured, low = _rounded(ratio.estimate, decimal.ROUND_HALF_EVEN), _rounded(ratio.low, decimal.ROUND_FLOOR)
-    high = "or more" if math.isinf(ratio.high) else f"to {_rounded(ratio.high, decimal.ROUND_CEILING)}"
-    limits = "" if ratio.low <= 0.0 and math.isinf(ratio.high) else f" ({low} {high})"
-    return f"about {measured} {how}{limits}"
-
-
-def _rounded(number: float, rounding: str) -> str:
-    digits = decimal.Context(prec=3, rounding=rounding).create_decimal(repr(number))
-    return f"{digits.normalize():f}×"
+    return f"it is not certain yet by how much {leader} and {name} differ in {phrase_of(objective)}{known}"
 
 
 def limit_lines(result: RaceResult) -> Iterator[str]:
     """Where the leader, or the candidate of a gate, stands with each limit, and what keeps the others out."""
+    if result.found == "void":
+        return
     baseline = {arm.name: arm for arm in result.status.arms}.get(result.question.baseline or "")
     judged = result.contestants[-1].name if result.question.is_gate else result.status.leader
     for arm in result.status.arms:
@@ -192,20 +203,24 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
             is_shown = arm.name == judged or stands.verdict == "violated"
             if not stands.tests or not is_shown or (limit.is_relative and arm is baseline):
                 continue
-            scale, words, floor, counted = 1.0, METRICS[limit.metric].words, 0.0, ""
+            words, floor, counted = limit.kind.words, 0.0, ""
             if limit.metric == "memory":
                 floor = result.run_log.floor
                 words = functools.partial(memory_words, floor=floor)
                 if _has_unseen(result):
                     counted = f" (less than {size_words(floor)} counts as that)"
-            # A value below the floor has no multiples.
-            if limit.is_relative and baseline is not None and baseline.metrics[place].mean > floor:
-                scale, words = baseline.metrics[place].mean, "{:.4g}x".format
-            mean, low, high = (
-                words(number / scale) if math.isfinite(number) and scale else "?"
-                for number in (stands.mean, stands.low, stands.high)
-            )
-            yield f"{arm.name}: {limit.words}{counted}: {stands.verdict}; measured {mean}, interval {low} to {high}"
+            if limit.margin and stands.threshold is not None:
+                counted += f" ({words(stands.threshold)})"
+            mean, ends = stands.mean, (stands.low, stands.high)
+            ratio = None
+            if limit.is_relative and not limit.margin and baseline is not None:
+                ratio = ratio_to(result, stands, baseline.metrics[place], limit)
+            if ratio is not None:
+                # Where no interval of the ratio is known, the baseline's mean is taken as it was measured.
+                scale, words = stands.mean / ratio, multiple
+                mean, ends = ratio, ratio_interval_of(result, arm.name, place) or (ends[0] / scale, ends[1] / scale)
+            measured, low, high = (words(number) if math.isfinite(number) else "?" for number in (mean, *ends))
+            yield f"{arm.name}: {limit.words}{counted}: {stands.verdict}; measured {measured}, interval {low} to {high}"
 
 
 def history_lines(result: RaceResult) -> Iterator[str]:
@@ -220,9 +235,14 @@ def _has_unseen(result: RaceResult) -> bool:
 
 def verdict_words(result: RaceResult) -> dict[str, str]:
     """What is certain of each command, in a word."""
+    if result.is_benchmark:
+        return {result.contestants[0].name: "measured"}
     if not result.question.is_gate:
         # "Worse" rests on symmetry, and nothing is certain if the guarantee is void.
         doubted = {"worse": "open"} if result.conclusion.withheld else {}
+        if result.status.tolerance:
+            # All that is certain is that they are not better by more than that.
+            doubted |= {"worse": "not needed"}
         is_void = result.found == "void"
         words = {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in result.status.arms}
         return {name: "leads" if name == result.status.leader else "open" for name in words} if is_void else words
@@ -232,26 +252,39 @@ def verdict_words(result: RaceResult) -> dict[str, str]:
 
 def note_lines(result: RaceResult) -> Iterator[str]:
     """What the answer rests on, what was cut off, and the seed."""
+    yield from machine_lines(result)
     yield _assumption(result)
+    if share := result.question.tolerance_share:
+        amount = result.question.known[result.question.objective].words(result.question.tolerance)
+        yield f"The tolerance is {100 * share:g}% of the smallest value of a first run, which does not count: {amount}."
+    if result.run_log.later:
+        yield f"{result.run_log.later:,} more runs were made after that, as was asked, and change nothing about it."
     if result.is_own_timeout:
         yield (
             f"No --timeout was stated: a run that takes longer than {time_words(result.timeout)}, ten times the "
             "slowest first run or more, is stopped and counts as that."
         )
     if result.cutoffs:
-        yield _pause_words(result)
-    stopped = sum(run.timed_out for _, run in result.run_log.runs.values())
+        yield from _pause_words(result)
+    counts = {one.name: count for one in result.contestants if (count := result.stopped(one.name))}
+    stopped = sum(counts.values())
     if stopped:
         others = [metric for metric in result.question.metrics if metric not in ("time", CANDIDATE, *SHARES)]
-        also = f"; in {' and '.join(others)} they count as the most that there is" if others else ""
-        yield f"{stopped:,} runs took longer than {time_words(result.timeout)}, were stopped, and count as that{also}."
+        worst = "worst" if result.question.enlarged or result.question.own else "most"
+        also = f"; in {' and '.join(others)} they count as the {worst} that there is" if others else ""
+        whose = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+        longer = f"took longer than {time_words(result.timeout)}, {'was' if stopped == 1 else 'were'} stopped"
+        yield f"{stopped:,} run{'s' * (stopped != 1)} {longer}, and count{'s' * (stopped == 1)} as that{also}: {whose}."
     if "memory" in result.question.metrics and _has_unseen(result):
         floor = size_words(result.run_log.floor)
         yield f"Memory below {floor} cannot be seen, and counts as {floor}."
     for metric, top in result.ceilings.items():
         if metric != "time" or not result.is_own_timeout:
-            yield f"More {metric} than {METRICS[metric].words(top)} counts as that, also in the certified mean."
+            words = result.question.known[metric].words
+            yield f"More {metric} than {words(top)} counts as that, also in the certified mean."
     yield f"The order of runs was drawn with --seed {result.status.seed}."
+    if result.is_benchmark:
+        return
     warnings = result.status.health.through("race").warnings
     for sentence in warnings:
         yield f"Warning: {sentence}"
@@ -260,20 +293,42 @@ def note_lines(result: RaceResult) -> Iterator[str]:
 
 
 def _assumption(result: RaceResult) -> str:
-    if result.question.assumed == "range":
+    if result.is_benchmark:
+        return "Assumed: runs are independent of each other. Nothing is assumed of how they scatter, or compared."
+    if not result.question.symmetric and (result.question.assumed == "range" or result.question.own):
         return "Assumed: runs are independent of each other. Nothing is assumed of how they scatter."
+    alike = " Ratios assume that commands scatter alike, in proportion to their means."
     return (
         "Assumed: runs are independent of each other, and the difference between runs of two commands scatters as far "
         "above its mean as below, except for pauses. --assume range does without the second, and takes many times the "
-        "runs."
+        f"runs.{alike if result.delta_of_ratios else ''}"
     )
 
 
-def _pause_words(result: RaceResult) -> str:
-    """What a pause is, and how many there were."""
-    cutoffs = {
-        name: " or ".join(f"{METRICS[metric].words(cutoff)} {_phrase(metric)}" for metric, cutoff in of_one.items())
-        for name, of_one in result.cutoffs.items()
-    }
-    counts = (f"more than {cutoff} of {name}, in {result.pauses(name).words}" for name, cutoff in cutoffs.items())
-    return f"Counted as {noun_for_pauses(result.question.watched)}: {'; '.join(counts)}."
+def _range_words(metric: Metric, values: Sequence[float]) -> str:
+    """A value, or from which to which it is on different machines."""
+    low, high = metric.words(min(values)), metric.words(max(values))
+    return low if low == high else f"{low} to {high} (by machine)"
+
+
+def _pause_words(result: RaceResult) -> Iterator[str]:
+    """What a pause is, and how many there were. Where most runs are beyond the cutoff, these are no pauses."""
+    nouns, rare = noun_for_pauses(result.question.watched), []
+    for one in result.contestants:
+        keys = [command_on(one.name, machine) for machine in result.machines]
+        of_one = [result.cutoffs[key] for key in keys if key in result.cutoffs]
+        cutoffs = []
+        for cutoff in of_one[0]:
+            metric, side = cutoff_words(cutoff)
+            ends = _range_words(result.question.known[metric], [of[cutoff] for of in of_one])
+            cutoffs.append(f"{side} than {ends} {phrase_of(metric)}")
+        pauses, ends = result.pauses(one.name), " or ".join(cutoffs)
+        if not pauses.are_usual:
+            rare.append(f"{ends} of {one.name}, in {pauses.words}")
+        elif result.stopped(one.name) < pauses.count:
+            yield (
+                f"{pauses.words} of {one.name} are {beyond_cutoff(nouns)} ({ends}). So that is usual, and its first "
+                "runs, which the cutoff is from, were not."
+            )
+    if rare:
+        yield f"Counted as {nouns}: {'; '.join(rare)}."

@@ -23,18 +23,25 @@ def named_answers(problem: Problem, answers: Ints, sets: Flags | None = None) ->
     names: dict[int, str | None] = {UNFINISHED: None, NONE: "none", **dict(enumerate(arms))}
     if sets is None:
         return [names[answer] for answer in answers.tolist()]
-    kinds, of_run = np.unique(sets, axis=0, return_inverse=True)
+    kinds, of_run = np.unique(sets > 0, axis=0, return_inverse=True)
     known = [", ".join(arms[arm] for arm in np.flatnonzero(kind).tolist()) for kind in kinds]
     rows = zip(answers.tolist(), of_run.ravel().tolist(), strict=True)
     return [known[kind] if answer >= 0 else names[answer] for answer, kind in rows]
 
 
 def wrong_answers(problem: Problem, answers: Ints, sets: Flags | None = None) -> int:
-    """How many runs gave a wrong answer. Unfinished runs gave none.
+    """How many runs gave a wrong answer. Unfinished runs gave none, except where every feasible arm is asked for: what
+    they decided of an arm is an answer.
 
     `sets` has the arms of each answer [run, arm] where answers are sets. A short list is right if it has a right
-    answer, or if no arm is feasible: it says only where the best feasible arm is, if any arm is feasible.
+    answer, or if no arm is feasible: it says only where the best feasible arm is, if any arm is feasible. For goal
+    "every feasible", no arm that misses no threshold may be rejected, and none that misses one by its slack or more be
+    certified.
     """
+    if sets is not None and problem.asks == "every feasible":
+        truly, nearly = problem.feasible_arms()
+        others = [arm for arm in range(sets.shape[1]) if arm not in nearly]
+        return int(((sets[:, truly] < 0).any(axis=1) | (sets[:, others] > 0).any(axis=1)).sum())
     right = tuple(NONE if answer is None else answer for answer in problem.right_answers())
     if sets is None:
         return int((~np.isin(answers, (*right, UNFINISHED))).sum())
@@ -53,7 +60,7 @@ def _is_right_top(problem: Problem, members: list[int]) -> bool:
     As `docs/certify.md` has it: no member misses a threshold by its slack or more; and a member that is not one of the
     best is not worse, by more than the tolerance, than any of the best that are left out.
     """
-    scores = problem.true_means()[:, 0] * problem.normal_form().sign[0]
+    scores = problem.true_means()[:, 0] * problem.signs[0]
     truly, nearly = problem.feasible_arms()
     best = sorted(truly, key=lambda arm: -scores[arm])[: problem.top]
     left_out = [arm for arm in best if arm not in members]

@@ -19,12 +19,13 @@ from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import Policy
 from bestarm.policies.from_file import description_of
 from bestarm.problem import Plan
+from bestarm.problem.goals import answers_sets
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.record import Record
-from bestarm.simulation.simulate import DEFAULT_MAX_TESTS, Simulation, checked_limits, pandas
+from bestarm.simulation.simulate import DEFAULT_MAX_TESTS, Simulation, checked_limits
 from bestarm.texts import cell as csv_cell
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, pandas
 
 CHUNK_SECONDS = 1.0
 """How long a task should take: long enough to be worth sending, short enough that losing it does not matter."""
@@ -68,7 +69,7 @@ class Campaign:
         if not self.cells:
             raise InvalidInput("a campaign needs at least one instance, policy, bound and delta")
         for plan in (cell.plan for cell in self.cells):
-            if plan.asks in ("short list", "top"):
+            if answers_sets(plan.asks):
                 reason = f"{plan.name}: a campaign keeps one arm of each answer, and not a set; simulate it by itself"
                 raise InvalidInput("goal", plan.goal, reason)
         keys = [cell.key for cell in self.cells]

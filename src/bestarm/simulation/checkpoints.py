@@ -21,8 +21,9 @@ class Curves:
     """By checkpoint, over all runs; a run that has stopped before recommends its answer. `error_se` and `regret_se` are
     standard errors.
 
-    The regret is how much less the recommended arm performs than the best feasible one. Of an arm that is not feasible,
-    and of a wrong "no arm is feasible", it is the difference between the best and the worst of all arms.
+    The regret is how much less the recommended arm performs than the best feasible one. If that
+    arm is not feasible, or if the answer is "no arm is feasible" and wrong, the regret is the difference between the
+    best and the worst of all arms.
     """
 
     tests: tuple[int, ...]
@@ -59,7 +60,7 @@ def curves_of(problem: Problem, checkpoints: tuple[int, ...], leaders: Ints) -> 
 def _judged(problem: Problem) -> tuple[Any, Any, Floats]:
     """Whether each answer is right, whether it is an infeasible arm, and its regret. "No arm is feasible" comes last,
     where the index `NONE` finds it."""
-    scores = problem.true_means()[:, 0] * problem.normal_form().sign[0]
+    scores = problem.true_means()[:, 0] * problem.signs[0]
     truly, nearly = problem.feasible_arms()
     is_right = np.zeros(len(scores) + 1, np.bool_)
     is_right[[NONE if answer is None else answer for answer in problem.right_answers()]] = True

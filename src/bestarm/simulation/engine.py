@@ -15,10 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.evidence.items import streams_for
+from bestarm.evidence.items import next_item, places_so_far, streams_for, tests_on_items, with_room
 from bestarm.kernel.compile import compiled, is_kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
-from bestarm.kernel.state import EMPTY, NONE, UNFINISHED, Flags, Floats, Ints, Setting, Streams, total_cost
+from bestarm.kernel.state import (
+    EMPTY,
+    NONE,
+    UNFINISHED,
+    Flags,
+    Floats,
+    Ints,
+    Setting,
+    Slices,
+    Streams,
+    total_cost,
+)
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import Nature
 from bestarm.policies import policy_for, setting_for
@@ -27,10 +39,13 @@ from bestarm.policies.decisions import EmptyProposal, Stop
 from bestarm.policies.from_file import received, sent
 from bestarm.policies.kernels import KernelPolicy, Kernels
 from bestarm.policies.setting import true_references
+from bestarm.policies.slices import in_order, shuffled
 from bestarm.problem import Plan, Problem
+from bestarm.problem.blocks import replicates
 from bestarm.problem.goals import answers_sets
 from bestarm.simulation.item_worlds import ItemWorlds
 from bestarm.simulation.loop import (
+    IN_SLICES,
     LATER,
     ON_ITEMS,
     TOO_SMALL,
@@ -38,17 +53,26 @@ from bestarm.simulation.loop import (
     Outcomes,
     Trace,
     Workspace,
+    end_of_places,
+    look_up_in,
     new_workspace,
     note_rest,
+    one_by_one,
+    place_of,
+    rank_at,
+    rank_in_slice,
     simulate_runs,
     yes,
 )
 from bestarm.simulation.nature import draw_batch, new_nature
+from bestarm.validation import MOST_TESTS, InvalidInput
 
 Answered = tuple[Outcomes, Flags | None]
 """Outcomes and, where answers are sets, the arms of each: as in `Chunk`."""
 Results = list[tuple[int, int, float]]
 """What one test gives: (arm, metric, value)."""
+Made = tuple[Results, int, list[int] | None]
+"""What a test gives, or in a block the mean of several; how many there were; and where that enters, if not next."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +87,8 @@ class Job:
     max_tests: int
     keep_counts: bool = False
     max_cost: float = math.inf
+    max_blocks: int = MOST_TESTS
+    """After how many blocks of its own a run ends."""
     checkpoints: tuple[int, ...] = ()
     """After how many tests to record which arm leads, in rising order."""
 
@@ -77,6 +103,12 @@ class Job:
     @classmethod
     def of(cls, plan: Plan, policy: type[Policy], *, max_tests: int, **fields: Any) -> Job:
         """The job of a plan, within its budget. Raises errors about the plan here, not in a worker."""
+        if plan.judged:
+            reason = (
+                "cannot be simulated before there are labels: it is not known yet how it agrees with them. Leave it "
+                "out to see what it takes without; a study that has labels forecasts the rest with its judge"
+            )
+            raise InvalidInput("judge", next(iter(plan.judged)), reason)
         job = cls(
             problem=plan,
             policy=policy_for(plan, policy),
@@ -84,6 +116,7 @@ class Job:
             bound=plan.bound,
             max_tests=min(max_tests, plan.max_tests),
             max_cost=plan.max_cost,
+            max_blocks=plan.max_blocks,
             **fields,
         )
         for part in ("setting", "nature"):
@@ -123,6 +156,7 @@ class Job:
             "update": kernels.update,
             "propose": kernels.propose,
             **({} if self.worlds is None else ON_ITEMS),
+            **({} if self.problem.inside is None else IN_SLICES),
             **self.checkpointing,
         }
 
@@ -202,10 +236,20 @@ class Job:
         """Where runs with items get their values from."""
         return None if self.problem.items is None else ItemWorlds(self.problem, self.setting.reference)
 
+    @property
+    def _places(self) -> int:
+        """At how many places a run can make tests. A run that has used them all ends."""
+        items = self.setting.items
+        return min(items.places, self.max_blocks * items.capacity) if items.capacity else items.places
+
     def world(self, run: int, room: int) -> Floats:
-        """What every arm gives on every item in a run: [arm, metric, place], with this much room."""
+        """What every arm gives on every item in a run: [arm, metric, place], with this much room if it can be used."""
         assert self.worlds is not None
-        return self.worlds.of(self.seed, run, room)
+        return self.worlds.of(self.seed, run, min(room, self._places), self.slices(run))
+
+    def slices(self, run: int) -> Slices:
+        """Where the items of slices stand in a run: each has an order of its own."""
+        return shuffled(self.problem, self.seed, run)
 
     def start_of_run(self, room: int) -> tuple[Streams, Any]:
         """The streams and the policy's memory that a compiled run starts with a copy of."""
@@ -213,12 +257,14 @@ class Job:
 
     def new_policy(self, run: int) -> Policy:
         """The policy that an interpreted run starts with."""
-        return self.policy(self.setting, *self.shape, seed=self.seed, run=run)
+        return self.policy(in_order(self.setting, self.slices(run)), *self.shape, seed=self.seed, run=run)
 
     def _new_workspace(self, world: Floats | None = None) -> Workspace:
         if world is None:
             return new_workspace(*self.start_of_run(0))
-        return new_workspace(*self.start_of_run(world.shape[2]), self.setting.items.places)._replace(world=world)
+        items = self.setting.items
+        room = world.shape[2] // (1 if items.is_each_compared else max(items.capacity, 1))
+        return new_workspace(*self.start_of_run(room), self._places, items.capacity)._replace(world=world)
 
     def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Answered:
         loop = compiled(simulate_runs, **self._form)
@@ -229,37 +275,76 @@ class Job:
         checkpoints = np.array([*self.checkpoints, LATER])
         # The arms of an answer are in the memory at the end of a run, and on items each run has a world of its own.
         is_alone = runs > 0 and (sets is not None or self.worlds is not None)
-        for first, part in _one_by_one(outcomes) if is_alone else [(0, outcomes)]:
+        for first, part in one_by_one(outcomes) if is_alone else [(0, outcomes)]:
             run, is_done = first_run + first, False
             while not is_done and not stop[0]:
                 if self.worlds is not None and runs:
                     world = self.world(run, self.worlds.room)
                     workspace = self._new_workspace(world)
-                given = (self.setting, self.nature, workspace, part, trace or _NO_TRACE, checkpoints)
+                given = (
+                    setting := in_order(self.setting, self.slices(run)),
+                    self.nature,
+                    workspace,
+                    part,
+                    trace or _NO_TRACE,
+                    checkpoints,
+                )
                 loop(*given, self.seed, run, *limits)
                 is_done = not (part.answers == TOO_SMALL).any()
                 if self.worlds is not None and not is_done:
                     self.worlds.room = max(self.worlds.room, 2 * world.shape[2])
+            if self.problem.inside is not None and len(part.counts):
+                part.counts[0] = tests_on_items(setting, workspace.streams)
             if sets is not None and runs and part.answers[0] >= 0:
                 sets[first] = workspace.memory.chosen.listed
+            if sets is not None and runs and self.problem.asks == "every feasible":
+                sets[first] = self._decided(workspace.memory)
         return outcomes, sets
 
-    def _measuring(self, policy: Policy, run: int) -> Callable[[Sequence[tuple[int, int]]], Iterator[Results]]:
-        """What makes the tests of an interpreted run; on items, each on the next item of its stream, if one is left."""
+    def _decided(self, memory: Any) -> Flags:
+        """By arm, where every feasible arm is asked for: 1 if it is certified feasible, -1 if it is rejected."""
+        verdicts: Flags = memory.chosen.listed - memory.rejected
+        if self.setting.aside != NO_ARM:
+            verdicts[self.setting.aside] = 0
+        return verdicts
+
+    def _measuring(self, policy: Policy, run: int) -> Callable[[Sequence[tuple[int, int]], int], Iterator[Made]]:
+        """What makes the tests of an interpreted run, of which so many are left; on items, each on the next item of its
+        stream, if one is left; in blocks, each as often as fits."""
         if self.worlds is None:
             generator = np.zeros(4, np.uint64)
             compiled(seed_generator)(generator, self.seed, run, NOISE)
-            return functools.partial(self.measured, generator)
+            return lambda tests, left: ((made, 1, None) for made in self.measured(generator, tests[:left]))
         world = self.world(run, self.worlds.room)
+        capacity, places = self.setting.items.capacity, self._places
 
-        def measured_on_items(tests: Sequence[tuple[int, int]]) -> Iterator[Results]:
+        numbers, has_slices = itertools.count(), self.problem.inside is not None
+        find, rank_of = (next_item, rank_in_slice) if has_slices else (place_of, rank_at)
+
+        def measured_on_items(tests: Sequence[tuple[int, int]], left: int) -> Iterator[Made]:
             nonlocal world
-            for arm, metric in tests:
-                place = int(policy.streams.counts[arm, metric])
-                while place >= world.shape[2] < self.setting.items.places:
+            blocks = self.problem.blocks
+            often = [1] * min(len(tests), left)
+            if blocks is not None:
+                often = replicates(len(tests), blocks, min(capacity, left))
+            begin, block = int(places_so_far(policy.streams)), next(numbers)
+            for (arm, metric), times in zip(tests, often, strict=False):
+                place = begin if capacity else int(find(policy.setting, policy.streams, arm, metric))
+                last = (block + 1) * capacity - 1 if capacity else place
+                while last >= world.shape[2] < places:
                     world = self.world(run, 2 * world.shape[2])
-                if place < world.shape[2]:
-                    yield [(arm, part, float(world[arm, part, place])) for _, part in policy.results_of(arm, metric)]
+                if last < world.shape[2]:
+                    policy.streams = with_room(policy.streams, place + times)
+                    made, entering = [], []
+                    part = int(self.setting.lead[metric])
+                    while part >= 0:
+                        rank = rank_of(policy.setting, part, place)
+                        if rank >= 0:
+                            at = self.setting, policy.streams, world, arm, part, place, block, times
+                            made.append((arm, part, float(look_up_in(*at))))
+                            entering.append(end_of_places(self.setting, rank, times))
+                        part = int(self.setting.following[part])
+                    yield made, times, entering if capacity or has_slices else None
 
         return measured_on_items
 
@@ -277,19 +362,23 @@ class Job:
                         sets[k, list(proposal.arms)] = 1
                     break
                 before = tests
-                for made in measured(proposal[: self.max_tests - tests]):
+                for made, times, places in measured(proposal, self.max_tests - tests):
                     if trace is not None:
                         end = results + len(made)
                         trace.streams[results:end] = [(arm, metric) for arm, metric, _ in made]
                         trace.values[results:end] = [value for _, _, value in made]
                         results = end
-                    policy.tell_together(made)
-                    tests += 1
-                    if tests in self.checkpoints:
-                        outcomes.leaders[k, self.checkpoints.index(tests)] = _number(policy.recommend())
-                    cost += float(self.setting.cost[made[0][1]])
+                    policy.tell_together(made, places)
+                    tests += times
+                    for due, checkpoint in enumerate(self.checkpoints):
+                        if tests - times < checkpoint <= tests:
+                            outcomes.leaders[k, due] = _number(policy.recommend())
+                    cost += times * float(self.setting.cost[made[0][0], self.setting.lead[made[0][1]]])
                     if cost >= self.max_cost:
                         break
+            if sets is not None and self.problem.asks == "every feasible":
+                assert isinstance(policy, KernelPolicy)
+                sets[k] = self._decided(policy.memory)
             if self.checkpoints:
                 answer = int(outcomes.answers[k])
                 leader = _number(policy.recommend()) if answer == UNFINISHED else answer
@@ -297,19 +386,13 @@ class Job:
             outcomes.tests[k] = tests
             outcomes.cost[k] = total_cost(self.setting, policy.streams) if self.worlds is None else cost
             if self.keep_counts:
-                outcomes.counts[k] = policy.streams.counts
+                outcomes.counts[k] = policy.tests
         return outcomes, sets
 
 
 def _number(arm: int | None) -> int:
     """An answer as kernels write it."""
     return NONE if arm is None else arm
-
-
-def _one_by_one(outcomes: Outcomes) -> list[tuple[int, Outcomes]]:
-    """Each run's number, and room for it alone."""
-    columns: Any = outcomes
-    return [(k, Outcomes(*(column[k : k + 1] for column in columns))) for k in range(len(outcomes.answers))]
 
 
 _GO: Ints = np.zeros(1, np.int64)

@@ -16,7 +16,7 @@ from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
 from bestarm.simulation.answers import MOST_ROWS, Rows, answer_rows, titled
 from bestarm.simulation.engine import Job
-from bestarm.simulation.simulate import RunsProgress, Simulation, checked_limits, planned, simulate_jobs
+from bestarm.simulation.simulate import RunsProgress, Simulation, checked_limits, limit_words, planned, simulate_jobs
 from bestarm.texts import html_table, in_columns, shown
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
@@ -232,6 +232,8 @@ def _ends(plan: Plan) -> tuple[Floats, Floats]:
 
 
 def _with_means(plan: Plan, means: Floats) -> Plan:
+    if plan.cells is not None:
+        means = plan.together(means, [{*(arm.means or {})} for arm in plan.arms])
     rows = zip(plan.arm_names, means.tolist(), strict=True)
     return Plan.of(plan.with_means({name: plan.by_part(row) for name, row in rows}))
 
@@ -269,7 +271,9 @@ def forecast_rows(result: Forecast) -> Rows:
         ("tests, if their number is fixed", _number(result.fixed_sample_tests)),
     ]
     if result.unfinished:
-        rows.append(("unfinished", f"{result.unfinished:,} (stopped after {_limit(result)})"))
+        rows.append(
+            ("unfinished", f"{result.unfinished:,} (stopped after {limit_words(result.plan, result.max_tests)})")
+        )
     rows += answer_rows({answer: 100 * share for answer, share in result.answers.items()}, "{:.3g}%")
     rows.append(("wrong answers", f"{100 * result.error_rate:.3g}%"))
     return rows
@@ -292,7 +296,8 @@ def forecast_words(result: Forecast) -> str:
     words = f"Half of such studies end within {_within(result, 0.5)} tests, 9 in 10 within {_within(result, 0.9)}."
     if result.unfinished:
         words += (
-            f" {result.unfinished:,} of {result.runs:,} had no answer after {_limit(result)} and were given up, "
+            f" {result.unfinished:,} of {result.runs:,} had no answer after "
+            f"{limit_words(result.plan, result.max_tests)} and were given up, "
             "as happens near a tie or a threshold. They count as ended there, so the means are too low."
         )
     if math.isnan(result.lower_bound):
@@ -304,11 +309,6 @@ def _within(result: Forecast, share: float) -> str:
     """Within how many tests this share of the studies, a half or nine tenths, ends."""
     tests = result.median_tests if share == 0.5 else result.p90_tests
     return f"{tests:,.0f}" if result.finished.mean() >= share else f"more than {tests:,.0f}"
-
-
-def _limit(result: Forecast) -> str:
-    tests, cost = f"{result.max_tests:,} tests", result.plan.max_cost
-    return tests if math.isinf(cost) else f"{tests} or at a cost of {cost:,g}"
 
 
 def _number(number: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.evidence.items import record_at
+from bestarm.evidence.items import next_item, place_of_next, places_so_far, record_at
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
@@ -44,6 +44,8 @@ class Workspace(NamedTuple):
     """[arm, metric, place]: what every arm gives on every item; without items, it has no places."""
     places: int
     """How many places there are; all the items of a set, or more than any run needs."""
+    capacity: int
+    """How many tests a block has: as many places of the world belong to each. 0 without blocks."""
     block: Ints
     fresh: Ints
 
@@ -79,12 +81,13 @@ def in_one_block(state: Any) -> tuple[Any, Ints]:
     return view, block
 
 
-def new_workspace(streams: Streams, memory: Any, places: int = 0) -> Workspace:
+def new_workspace(streams: Streams, memory: Any, places: int = 0, capacity: int = 0) -> Workspace:
     """The workspace of runs that start with copies of `streams` and `memory`."""
     (streams, memory), block = in_one_block((streams, memory))
     shape = streams.counts.shape
     covered, generator, world = np.zeros(shape, np.int8), np.zeros(4, np.uint64), np.zeros((0, 0, 0))
-    return Workspace(streams, memory, new_batch(*shape), covered, generator, world, places, block, block.copy())
+    state = streams, memory, new_batch(*shape), covered, generator, world
+    return Workspace(*state, places, capacity, block, block.copy())
 
 
 class Outcomes(NamedTuple):
@@ -97,6 +100,12 @@ class Outcomes(NamedTuple):
     """[run, arm, metric], or empty if not wanted."""
     leaders: Ints
     """[run, checkpoint]: the arm that was recommended after so many tests, or `NONE`; empty if not wanted."""
+
+
+def one_by_one(outcomes: Outcomes) -> list[tuple[int, Outcomes]]:
+    """Each run's number, and room for it alone."""
+    columns: Any = outcomes
+    return [(k, Outcomes(*(column[k : k + 1] for column in columns))) for k in range(len(outcomes.answers))]
 
 
 class Trace(NamedTuple):
@@ -129,6 +138,87 @@ def is_on_items() -> bool:
 
 
 @kernel
+def place_of(setting: Setting, streams: Streams, arm: int, metric: int) -> int:
+    """The place of the item of an arm's next test. With slices, the loop is compiled with `next_item` instead."""
+    place: int = place_of_next(setting, streams, arm, metric)
+    return place
+
+
+@kernel
+def rank_at(setting: Setting, part: int, place: int) -> int:
+    """Where a part has its result on the item at a place. With slices, the loop is compiled with `rank_in_slice`."""
+    return place
+
+
+@kernel
+def rank_in_slice(setting: Setting, part: int, place: int) -> int:
+    """The rank of the item at a place among those that count for a part, or -1."""
+    rank: int = setting.items.slices.ranks[part, place]
+    return rank
+
+
+@kernel
+def next_place(streams: Streams) -> int:
+    """Where the places of the next block begin. On items, the loop is compiled with `places_so_far` instead."""
+    return 0
+
+
+@kernel
+def look_up(
+    setting: Setting, streams: Streams, world: Floats, arm: int, part: int, place: int, block: int, times: int
+) -> float:
+    """What an arm gives at a place, or so many times in a block. On items, the loop is compiled with `look_up_in`."""
+    return 0.0
+
+
+@kernel
+def look_up_in(
+    setting: Setting, streams: Streams, world: Floats, arm: int, part: int, place: int, block: int, times: int
+) -> float:
+    """What an arm gives on an item. In a block, the values of the places that begin with `place` are filled in, and the
+    mean of what the arm gives there so many times is returned."""
+    capacity, values = setting.items.capacity, streams.items.values
+    if capacity == 0:
+        value: float = world[arm, part, place]
+        return value
+    total = 0.0
+    for k in range(times):
+        total += world[arm, part, block * capacity + k]
+        if setting.items.is_each_compared:
+            values[arm, part, place + k] = world[arm, part, block * capacity + k]
+    if not setting.items.is_each_compared:
+        values[arm, part, place] = total / times
+    return total / times
+
+
+@kernel
+def one_more(setting: Setting, row: int, left: int) -> int:
+    """Where blocks have so many wells left, 1 if a test is made once more. On items, the loop is compiled with
+    `one_of_the_rest` instead."""
+    return 0
+
+
+@kernel
+def one_of_the_rest(setting: Setting, row: int, left: int) -> int:
+    """As `bestarm.problem.blocks.replicates` says."""
+    return 1 if setting.items.is_each_compared and row < left else 0
+
+
+@kernel
+def end_of(setting: Setting, place: int, times: int) -> int:
+    """Where a result enters. On items, the loop is compiled with `end_of_places` instead."""
+    return place
+
+
+@kernel
+def end_of_places(setting: Setting, place: int, times: int) -> int:
+    """Where a result enters: at its place, or after the places that its block has from there on."""
+    if setting.items.capacity == 0:
+        return place
+    return place + (times if setting.items.is_each_compared else 1)
+
+
+@kernel
 def recommend(setting: Setting, streams: Streams, memory: Any) -> int:
     """Stands for the policy's `recommend` until the loop is compiled for one."""
     return UNFINISHED
@@ -145,8 +235,18 @@ def yes() -> bool:
     return True
 
 
-ON_ITEMS: dict[str, Any] = {"enter": record_at, "is_on_items": yes}
+ON_ITEMS: dict[str, Any] = {
+    "enter": record_at,
+    "is_on_items": yes,
+    "next_place": places_so_far,
+    "look_up": look_up_in,
+    "end_of": end_of_places,
+    "one_more": one_of_the_rest,
+}
 """What the loop is compiled with on items."""
+
+IN_SLICES: dict[str, Any] = {"place_of": next_item, "rank_at": rank_in_slice}
+"""What it is compiled with besides where there are slices."""
 
 LATER = 2**62
 """Comes after the last checkpoint, so that there is a next one at any time."""
@@ -187,7 +287,7 @@ def simulate_runs(
     stop: Ints,
 ) -> None:
     """Simulate the runs from `first_run` on that `outcomes` has room for, until `stop[0]` is set."""
-    streams, memory, batch, covered, generator, world, places, block, fresh = workspace
+    streams, memory, batch, covered, generator, world, places, capacity, block, fresh = workspace
     for k in range(outcomes.answers.shape[0]):
         seed_generator(generator, seed, first_run + k, NOISE)
         for word in range(block.shape[0]):
@@ -197,52 +297,66 @@ def simulate_runs(
         tests = 0
         due = 0
         results = 0
+        blocks = 0
         cost = 0.0
         while tests < max_tests and cost < max_cost and stop[0] == 0:
             size = propose(setting, streams, memory, batch)
             if size <= 0:
                 answer = concluded(size)
                 break
-            size = min(gather(setting, covered, batch, size), max_tests - tests)
+            wells = min(capacity, max_tests - tests) if capacity > 0 else max_tests - tests
+            size = min(gather(setting, covered, batch, size), wells)
+            begin = next_place(streams)
             before = tests
             for row in range(size):
                 arm = signed(batch[row, 0])
                 metric = signed(batch[row, 1])
                 place = 0
+                times = 1
                 if is_on_items():
-                    place = streams.counts[arm, metric]
-                    if place >= world.shape[2]:
+                    place = place_of(setting, streams, arm, metric)
+                    last = place
+                    if capacity > 0:
+                        place = begin
+                        times = wells // size + one_more(setting, row, wells % size)
+                        last = (blocks + 1) * capacity - 1
+                    if last >= world.shape[2]:
                         if world.shape[2] < places:
                             answer = TOO_SMALL
                             break
                         continue
-                part = metric
+                part = setting.lead[metric]
                 drawn = 0.0
                 while part >= 0:
                     if is_on_items():
-                        value = world[arm, part, place]
+                        value = look_up(setting, streams, world, arm, part, place, blocks, times)
                     else:
                         value = draw_part(nature, generator, arm, part, drawn)
                     if nature.source[part] == part:
                         drawn = value
-                    if results < trace.values.shape[0]:
-                        trace.streams[results, 0] = arm
-                        trace.streams[results, 1] = part
-                        trace.values[results] = value
-                    results += 1
-                    enter(setting, streams, arm, part, place, value)
+                    rank = rank_at(setting, part, place)
+                    if rank >= 0:
+                        if results < trace.values.shape[0]:
+                            trace.streams[results, 0] = arm
+                            trace.streams[results, 1] = part
+                            trace.values[results] = value
+                        results += 1
+                        enter(setting, streams, arm, part, end_of(setting, rank, times), value)
                     part = setting.following[part]
-                part = metric
+                part = setting.lead[metric]
                 while part >= 0:
-                    update(setting, streams, memory, arm, part)
+                    if rank_at(setting, part, place) >= 0:
+                        update(setting, streams, memory, arm, part)
                     part = setting.following[part]
-                tests += 1
-                if has_checkpoints() and tests == checkpoints[due]:
-                    outcomes.leaders[k, due] = recommend(setting, streams, memory)
-                    due += 1
-                cost += setting.cost[metric]
+                tests += times
+                if has_checkpoints():
+                    while tests >= checkpoints[due]:
+                        outcomes.leaders[k, due] = recommend(setting, streams, memory)
+                        due += 1
+                cost += times * setting.cost[arm, setting.lead[metric]]
                 if cost >= max_cost:
                     break
+            blocks += 1
             if tests == before or answer == TOO_SMALL:
                 # Everything that was asked for has been measured on all items, or a larger world is needed.
                 break
@@ -261,4 +375,5 @@ class Chunk(NamedTuple):
     outcomes: Outcomes
     seconds: float
     sets: Flags | None = None
-    """[run, arm]: 1 for the arms of the answer; None if every answer is one arm."""
+    """[run, arm]: 1 for the arms of the answer; None if every answer is one arm. Where every feasible arm is asked for,
+    -1 for those that are rejected, and the same in a run that did not end."""

@@ -20,7 +20,7 @@ def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
     truth = problem.true_means()
     means = truth.copy()
     spreads = problem.true_spreads()
-    signs = problem.normal_form().sign
+    signs = problem.signs
     reference = np.zeros(len(signs)) if reference is None else reference
     shifts, gains = np.zeros(len(signs)), np.zeros(len(signs))
     shapes, figures = np.full(means.shape, OWN), np.zeros((*means.shape, 6))
@@ -42,8 +42,8 @@ def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
 
 
 def _sources(problem: Problem) -> Ints:
-    """By part: the first part with the same metric, if its value is that of this part, too. Of a quantile, only the
-    share beyond the threshold is known, and of a ratio only the noise of both together, so each is drawn by itself."""
+    """By part: the first part with the same metric, if its value is that of this part, too. Quantiles and
+    ratios are drawn by themselves: only the share beyond the threshold is known, or only the noise of both together."""
     first: dict[str, int] = {}
     sources = []
     for place, part in enumerate(problem.parts):

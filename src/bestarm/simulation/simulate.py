@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from bestarm.kernel.state import UNFINISHED, Flags, Floats, Ints
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
+from bestarm.problem.budget import amount_words
 from bestarm.problem.goals import answers_sets
 from bestarm.simulation.answers import Rows, answer_rows, named_answers, titled, wrong_answers
 from bestarm.simulation.checkpoints import Curves, checked_checkpoints, curves_of
@@ -24,7 +24,7 @@ from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.record import MOST_RUNS
 from bestarm.texts import html_table, in_columns, quoted, shown
-from bestarm.validation import InvalidInput, Parameter
+from bestarm.validation import InvalidInput, Parameter, pandas
 
 DEFAULT_MAX_TESTS = 10**9
 CHUNK_SECONDS = 0.2
@@ -53,7 +53,8 @@ class Simulation:
     tests_per_stream: Ints | None
     seconds: float
     sets: Flags | None = None
-    """[run, arm]: 1 for the arms of the answer, where answers are sets: short lists, or the `top` best arms."""
+    """[run, arm]: 1 for the arms of the answer, where answers are sets: short lists, the `top` best arms, or every
+    feasible arm. For these, -1 for arms that were rejected, and the same in runs that did not end."""
     checkpoints: tuple[int, ...] = ()
     leaders: Ints | None = None
     """[run, checkpoint]: the arm that was recommended after so many tests, -1 for "no feasible arm"; `curves` sums it
@@ -158,13 +159,6 @@ class Simulation:
             "tests_per_second": self.tests_per_second,
             **({"checkpoints": [*self.curves.rows()]} if self.checkpoints else {}),
         }
-
-
-def pandas() -> Any:
-    try:
-        return importlib.import_module("pandas")
-    except ImportError:
-        raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
 
 
 def _whole_number(name: str, number: object, least: int, most: int) -> int:
@@ -313,6 +307,15 @@ def planned(
     return plan, given or find_policy(plan.policy)
 
 
+def limit_words(plan: Plan, max_tests: int) -> str:
+    """Where a simulated study ends that has no answer."""
+    amounts = {} if plan.budget is None else plan.budget.amounts
+    tests = min(max_tests, plan.max_tests)
+    if plan.blocks is None or plan.max_blocks * plan.blocks.size > tests:
+        amounts = {"tests": tests} | {name: number for name, number in amounts.items() if name != "tests"}
+    return " or ".join(amount_words(name, number, plan.blocks) for name, number in amounts.items())
+
+
 def simulation_title(result: Simulation) -> str:
     return f"{result.plan.name}: {result.policy}"
 
@@ -330,7 +333,7 @@ def simulation_rows(result: Simulation) -> Rows:
         ("wrong answers", f"{result.wrong:,} ({100 * result.error_rate:.3g}%)"),
     ]
     if result.unfinished:
-        limit = f"stopped at {result.max_tests:,} tests; means include them"
+        limit = f"stopped at {limit_words(result.plan, result.max_tests)}; means include them"
         rows.append(("unfinished", f"{result.unfinished:,} ({limit})"))
     rows += answer_rows(result.answer_counts, "{:,}")
     for row in result.curves.rows() if result.checkpoints else ():

@@ -34,6 +34,9 @@ def read_address(url: str) -> sa.URL:
             )
         return sa.URL.create("sqlite", database=url)
     scheme, _, rest = url.partition("://")
+    if scheme.lower() in ("http", "https"):
+        reason = "is the address of a service, and this needs the database itself: run it where the service runs"
+        raise InvalidInput("storage", UNSTATED, reason)
     try:
         address = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
@@ -74,7 +77,8 @@ def shown_address(url: str) -> str:
 def shown(address: sa.URL) -> str:
     """The address without its password, and without options that could hold one."""
     kept: dict[str, Any] = {name: value for name, value in address.query.items() if name in _SHOWN}
-    text = address.set(query=kept).render_as_string(hide_password=True)
+    # As it is typed, and as programs such as pg_dump take it: without the name of the driver.
+    text = address.set(drivername=address.get_backend_name(), query=kept).render_as_string(hide_password=True)
     if len(kept) == len(address.query):
         return text
     return f"{text}{'&' if kept else '?'}***"

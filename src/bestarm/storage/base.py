@@ -20,9 +20,12 @@ import abc
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from bestarm.storage.audit import AuditLine as AuditLine
+from bestarm.storage.audit import audit_of
 from bestarm.storage.columns import Given
 
 # The words of the contract. Other modules import them from here.
+from bestarm.storage.rows import Act as Act
 from bestarm.storage.rows import Amendment as Amendment
 from bestarm.storage.rows import Archived as Archived
 from bestarm.storage.rows import Aside as Aside
@@ -37,6 +40,7 @@ from bestarm.storage.rows import Outcome as Outcome
 from bestarm.storage.rows import Part as Part
 from bestarm.storage.rows import Pending as Pending
 from bestarm.storage.rows import PlanRounds as PlanRounds
+from bestarm.storage.rows import ResultRow as ResultRow
 from bestarm.storage.rows import Rounds as Rounds
 from bestarm.storage.rows import StudyRecord as StudyRecord
 from bestarm.storage.rows import Telling as Telling
@@ -71,6 +75,9 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     keeps_items_seed: bool = False
     """Whether `create_study` takes `items_seed` and keeps it. If not, `seed` is that of the order."""
 
+    notes_authors: bool = False
+    """Whether `create_study` takes `author`, who makes the study, and logs it."""
+
     @abc.abstractmethod
     def create_study(
         self,
@@ -81,10 +88,11 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         by_arrival: bool = False,
         request: str = "",
         items_seed: int | None = None,
+        author: str = "",
     ) -> StudyRecord:
         """A new study. `NameTaken` if the name is taken, unless by the same `request`.
 
-        `items_seed` is stated only for studies with items, and only if the storage says that it keeps it.
+        `items_seed` is stated only for studies with items, and `author` always, if the storage says that it keeps it.
         """
 
     @abc.abstractmethod
@@ -93,7 +101,9 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     def look(self, record: StudyRecord) -> StudyRecord | None:
         """The entry of `record`'s study as it is now. While its revision is the same, so is its plan, and a storage
         need not read it again."""
-        return self.find_study(record.name)
+        found = self.find_study(record.name)
+        # Another study may have the name of one that was deleted.
+        return found if found is not None and found.key == record.key else None
 
     @abc.abstractmethod
     def studies(self) -> list[StudyRecord]:
@@ -129,6 +139,18 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         """Put a study away, or bring it back. After this returns, nothing is recorded in an archived study."""
 
+    def delete(self, key: int, holder: str) -> None:
+        """Remove an archived study and all that is recorded of it, for good. Repeating it changes nothing.
+
+        What remains is an act with its name and number. No other study ever gets the number, so a program that still
+        has the study open finds that it is gone.
+        """
+        raise InvalidInput("study", key, f"the storage {self.url!r} cannot delete studies")
+
+    def acts(self) -> list[Act]:
+        """What was done and is in no study's log, the oldest first."""
+        return []
+
     def remark(self, key: int, words: str, holder: str) -> None:
         """Log a remark on the study's answer, in place of the one before. A storage without remarks ignores it."""
         return
@@ -150,6 +172,8 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         due: float | None = None,
         request: str = "",
         most: int | None = None,
+        one_plan: bool = False,
+        none_new: bool = False,
     ) -> list[Issued]:
         """Hand up to `count` tests to `holder`. No test has two holders at a time.
 
@@ -165,6 +189,12 @@ class Storage(TokenKeeper, Copies, abc.ABC):
 
         If `holder` still holds tests that they were handed under the same `request`, those are returned. Otherwise
         they end up with no more than `most` tests. `HoldsEnough` is raised if they hold that many already.
+
+        With `one_plan`, all tests that are handed out were returned by one call of `plan_rounds`: blocks are not mixed.
+        Then `HoldsEnough` is raised if there is no room for `count` tests, so that none is cut short.
+
+        With `none_new`, only tests that were issued before are handed out again. It is stated only for studies with a
+        budget of time.
         """
 
     @abc.abstractmethod
@@ -178,6 +208,7 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         *,
         request: str = "",
         places: GivePlaces | None = None,
+        names: Sequence[str] = (),
     ) -> Sequence[int]:
         """Record results measured without asking: all or nothing. Returns the ids.
 
@@ -188,6 +219,9 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         `request` are not recorded again; different results under it are `InvalidInput`.
 
         With `places`, the item of each result is by its number, and what `places` returns is recorded instead.
+
+        Results of whole blocks come with the `names` of the blocks, each of which is accepted only once: `BlockTaken`.
+        Then nothing is withdrawn: as long as planned tests are not handed out, it is `BlockUnfinished`.
         """
 
     @abc.abstractmethod
@@ -301,6 +335,10 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     def log(self, key: int, last: int | None = None) -> list[Event]:
         """What happened, the oldest first; the `last` events only, if that is given."""
 
+    def audit(self, key: int) -> list[AuditLine]:
+        """Who did what, the oldest first: a line for each request, with its tests."""
+        return audit_of(self.log(key))
+
     @abc.abstractmethod
     def history(self, key: int) -> Iterator[History]:
         """Every test in the order of issue, read piece by piece, so that memory does not grow with their number.
@@ -314,6 +352,13 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         It may change without a write. None means that the storage cannot tell.
         """
         return None
+
+    def check_tables(self) -> None:
+        """Raise `OldTables` if the database has tables of an earlier version, `InvalidInput` if of a later one.
+
+        Another program may have upgraded it, or put an older copy in its place, since this one opened it.
+        """
+        return
 
     def close(self) -> None:
         """Let go of connections."""

@@ -48,8 +48,44 @@ class SourceTaken(InvalidInput):
     kind = "source taken"
 
 
+class BlockTaken(InvalidInput):
+    """Results of a block of that name have been recorded already."""
+
+    kind = "block taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__("item", name, "has been recorded already")
+        self.name = name
+
+
+class BlockUnfinished(InvalidInput):
+    """Some tests of a planned block have not been handed out. `place` is that of the first."""
+
+    kind = "block unfinished"
+
+    def __init__(self, left: int, place: int) -> None:
+        super().__init__("results", left, "tests of a block have not been handed out")
+        self.left = left
+        self.place = place
+
+
 class NoStudiesYet(InvalidInput):
     """The database can be reached, but no study was ever made in it."""
+
+
+class OldTables(InvalidInput):
+    """The tables are those of an earlier version, and are upgraded only when told."""
+
+    kind = "old tables"
+
+    def __init__(self, url: str, found: int, needed: int) -> None:
+        reason = (
+            f"was made by an earlier bestarm (its schema is version {found}, this program needs {needed}); stop what "
+            "uses it, back it up, and type `bestarm migrate --apply`"
+        )
+        super().__init__("storage", url, reason)
+        self.found = found
+        self.needed = needed
 
 
 class StudyArchived(InvalidInput):
@@ -60,6 +96,15 @@ class StudyArchived(InvalidInput):
     def __init__(self, name: str) -> None:
         super().__init__("study", name, "is archived; bring it back with `bestarm archive --undo` to change it")
         self.name = name
+
+
+class StudyNotArchived(InvalidInput):
+    """Only a study that has been put away can be deleted."""
+
+    kind = "not archived"
+
+    def __init__(self, name: str) -> None:
+        super().__init__("study", name, "is not archived; put it away with `bestarm archive` before it is deleted")
 
 
 class HandedOn(InvalidInput):

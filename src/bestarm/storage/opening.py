@@ -16,8 +16,13 @@ def default_url() -> str:
     return os.environ.get("BESTARM_DB") or DEFAULT_URL
 
 
-def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, create: bool = False) -> Storage:
+def open_storage(
+    storage: str | os.PathLike[str] | Storage | None = None, *, create: bool = False, upgrade: bool = True
+) -> Storage:
     """The storage at a path or URL; with `create`, made if it is not there.
+
+    An SQLite file of this user with old tables is upgraded, and a copy is kept beside it. Any other database with old
+    tables, or any at all without `upgrade`, is `OldTables`: `bestarm migrate --apply` upgrades it.
 
     A path is an SQLite file and ":memory:" a database that ends with the process; "postgresql://…" is a PostgreSQL
     database. Installed packages add other schemes through the entry-point group `bestarm.storages`: a function that
@@ -30,12 +35,6 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         # Do not repeat any part of a URL: it may hold a password.
         said = UNSTATED if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else url
         raise InvalidInput("storage", said, "must be a path or a URL such as postgresql://user@host/database")
-    if is_service(url):
-        reason = (
-            "is the address of a service, and this needs the database itself; over HTTP there are run, ask, tell, "
-            "status, fail, release, abandon, extend and arms"
-        )
-        raise InvalidInput("storage", UNSTATED, reason)
     scheme = url.split("://")[0] if "://" in url else "sqlite"
     if (make := load_plugin("bestarm.storages", scheme)) is not None:
         made: Storage = make(url, create=create)
@@ -43,7 +42,7 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
     # SQLAlchemy is slow to load, and not every storage needs it.
     from bestarm.storage.sql.storage import SQLStorage
 
-    return SQLStorage(url, create=create)
+    return SQLStorage(url, create=create, upgrade="own files" if upgrade else "never")
 
 
 def is_service(url: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -48,6 +48,8 @@ class Amendment(NamedTuple):
     """Why their tests are given up."""
     withdraws: bool = True
     """Whether what is planned but not handed out is withdrawn. The round then ends with the last test handed out."""
+    waits: bool = False
+    """Whether it is `BlockUnfinished` instead as long as planned tests are not handed out."""
 
 
 class Issued(NamedTuple):
@@ -134,6 +136,8 @@ class History(NamedTuple):
 EventKind = Literal[
     "created",
     "asked",
+    # Kept by a database: who asked for which tests. The log says it of each test.
+    "handed out",
     "given",
     "told",
     "dropped",
@@ -164,6 +168,19 @@ class Event(NamedTuple):
     item: int | None = None
 
 
+class Act(NamedTuple):
+    """Something that was done and is in no study's log."""
+
+    time: float
+    kind: str
+    who: str
+    subject: str
+    """What it was done to: the name of a token or of a study."""
+    detail: str
+    study: int | None = None
+    """The number of a study that was deleted."""
+
+
 Rounds = Sequence[Sequence[tuple[int, int] | tuple[int, int, int]]]
 """Rounds of tests (arm, metric) or (arm, metric, item)."""
 PlanRounds = Callable[[int], Rounds]
@@ -183,6 +200,17 @@ repeat. If it raises, nothing is changed."""
 _NONE: npt.NDArray[np.object_] = np.empty(0, object)
 _NO_ITEMS: npt.NDArray[np.int64] = np.empty(0, np.int64)
 _NO_TIMES: npt.NDArray[np.float64] = np.empty(0)
+_NOT_SAID: npt.NDArray[np.int8] = np.empty(0, np.int8)
+
+
+class ResultRow(NamedTuple):
+    """A test that has a result, by number; `values` are those of its metrics."""
+
+    id: int
+    arm: int
+    metric: int
+    values: tuple[float, ...]
+    item: int | None
 
 
 class Entries(NamedTuple):
@@ -207,6 +235,16 @@ class Entries(NamedTuple):
     issued: npt.NDArray[np.float64] = _NO_TIMES
     """When the test was issued, in seconds since 1970, which is the same for all tests of one request; empty if the
     storage does not say."""
+    given: npt.NDArray[np.int8] = _NOT_SAID
+    """1 if the test was measured without asking; empty if the storage does not say."""
+
+    def results(self) -> Iterator[ResultRow]:
+        """The tests that have a result, one by one."""
+        more, items = (column.tolist() or [None] * len(self.ids) for column in (self.more, self.items))
+        columns = (column.tolist() for column in (self.ids, self.arms, self.metrics, self.values))
+        for id_, arm, metric, value, rest, item in zip(*columns, more, items, strict=True):
+            if value == value:
+                yield ResultRow(id_, arm, metric, (value, *(rest or ())), None if item == -1 else item)
 
     def before(self, row: int) -> Entries:
         """Those above a row."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
+import time
 from typing import Literal, NamedTuple, get_args
 
 from bestarm.validation import InvalidInput
@@ -41,6 +42,21 @@ class Token(NamedTuple):
         if self.revoked is not None:
             return "has been revoked"
         return "has expired" if self.expires is not None and self.expires <= now else ""
+
+
+class Session(NamedTuple):
+    """A browser that presented a token. What it keeps is a cookie, which cannot be made from this."""
+
+    digest: str
+    """Of the cookie."""
+    token: str
+    """The digest of a named token; of the service's own, a text that takes the cookie and the token to make."""
+    created: float
+    expires: float
+
+
+SESSION_SECONDS = 7 * DAY
+"""How long a browser need not present its token again."""
 
 
 def allows(role: Role, needed: Role) -> bool:
@@ -86,12 +102,16 @@ def new_token() -> str:
 
 
 class TokenKeeper:
-    """The part of a storage that keeps tokens. By default it keeps none."""
+    """The part of a storage that keeps tokens and sessions. By default it keeps no tokens, and sessions in memory."""
 
     url: str
+    _sessions: dict[str, Session]
 
-    def make_token(self, name: str, role: str, days: float | None = None) -> tuple[str, Token]:
-        """A new token, which cannot be had again, and what is kept of it. It expires after `days`, if given."""
+    def make_token(self, name: str, role: str, days: float | None = None, *, by: str = "") -> tuple[str, Token]:
+        """A new token, which cannot be had again, and what is kept of it. It expires after `days`, if given.
+
+        `by` is who makes it, for the audit.
+        """
         raise InvalidInput("storage", self.url, "keeps no tokens; use an SQLite file or a PostgreSQL database")
 
     def tokens(self) -> list[Token]:
@@ -102,6 +122,23 @@ class TokenKeeper:
         """The token with that digest, and what time it is by the storage's clock."""
         return None
 
-    def revoke_token(self, name: str) -> Token:
-        """Have a token refused from now on. Repeating it changes nothing."""
+    def revoke_token(self, name: str, *, by: str = "") -> Token:
+        """Have a token refused from now on. Repeating it changes nothing. `by` is who does it, for the audit."""
         raise InvalidInput("name", name, f"no such token in {self.url!r}")
+
+    def open_session(self, digest: str, token: str) -> Session:
+        """Keep a session for `SESSION_SECONDS`, and forget those that are over."""
+        now = time.time()
+        there = {key: one for key, one in vars(self).get("_sessions", {}).items() if one.expires > now}
+        made = Session(digest, token, now, now + SESSION_SECONDS)
+        self._sessions = there | {digest: made}
+        return made
+
+    def find_session(self, digest: str) -> Session | None:
+        """The session with that digest, unless it is over."""
+        found: Session | None = vars(self).get("_sessions", {}).get(digest)
+        return None if found is None or found.expires <= time.time() else found
+
+    def end_session(self, digest: str) -> None:
+        """Forget a session. Repeating it changes nothing."""
+        vars(self).get("_sessions", {}).pop(digest, None)

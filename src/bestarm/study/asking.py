@@ -8,14 +8,41 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bestarm.storage.base import Aside, Issued, Outcome, Pending, Storage, StudyRecord, Telling
+import numpy as np
+
+from bestarm.analysis.standing.knowledge import Moment, moment_of
+from bestarm.storage.audit import AuditLine
+from bestarm.storage.base import (
+    Aside,
+    Event,
+    Issued,
+    Outcome,
+    Pending,
+    PlanRounds,
+    Rounds,
+    Storage,
+    StudyRecord,
+    Telling,
+)
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.keys import check_key, new_key
 from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.intake.blocks import at_ends
 from bestarm.study.intake.names import HolderName, Test, number_of, numbers_of
 from bestarm.study.intake.values import Result, check_result, check_some, values_in_words, values_of
-from bestarm.study.record.checks import check_aside, check_ask, check_lease, holds_enough, most_held
+from bestarm.study.record.checks import (
+    check_aside,
+    check_ask,
+    check_last,
+    check_lease,
+    check_reason,
+    holds_enough,
+    most_held,
+)
+from bestarm.study.record.clock import is_time_up
+from bestarm.study.record.entries import cut
 from bestarm.study.record.follower import Follower
+from bestarm.study.record.overview import Overview
 from bestarm.validation import InvalidInput, NotFound
 
 
@@ -37,12 +64,18 @@ def _has_outcome(test: Test, outcome: Outcome) -> AlreadyTold:
     return _already_told(test, f"has the result {told} already; a correction can replace it")
 
 
+def _all_together(errors: Sequence[AlreadyTold]) -> AlreadyTold:
+    """One error that names every test."""
+    complaints = [complaint for error in errors for complaint in error.complaints]
+    return AlreadyTold.of(complaints, "\n".join(complaint.sentence for complaint in complaints))
+
+
 def _further(more: Sequence[float]) -> dict[str, Any]:
     """The values after the first, as a storage takes them. A storage from before there were any need not know them."""
     return {"more": tuple(more)} if more else {}
 
 
-class Asking(Follower):
+class Asking(Overview):
     """A study that hands out tests and takes their results. `Study` adds everything else."""
 
     def __init__(self, storage: Storage, record: StudyRecord, *, holder: str | None = None) -> None:
@@ -72,7 +105,46 @@ class Asking(Follower):
         heartbeat of your own. At any time one holder has at most 1,000 tests, plus 10 for each metric of each arm.
         Asking again with the same `key` and the same holder returns the same tests, as far as they are still held.
         """
+        return self._ask(n, days, lease, key, self._plan_next)
+
+    def ask_block(self, *, days: float | None = None, lease: float | None = None, key: str | None = None) -> list[Test]:
+        """All tests of the next block, in the order of their places there, while other blocks may be out; if some tests
+        of an earlier block are free, those. What is in it depends on the blocks whose results are all there.
+
+        There are none when the study is done, or when its budget allows no block beside those that are out. A holder
+        who has no room for a whole block is refused. Otherwise it is as `ask`, which hands out the tests of one block
+        after the other.
+
+        >>> import bestarm as ba
+        >>> goal, days = ba.maximize("yield", noise=ba.Symmetric()), ba.Blocks("day", size=4)
+        >>> problem = ba.Problem(arms=["old", "new"], objective=goal, blocks=days)
+        >>> study = ba.Study.create(problem, storage=":memory:", seed=1, items_seed=1)
+        >>> [(test.arm, test.item) for test in study.ask_block()]
+        [('old', 'day 1 1'), ('new', 'day 1 2'), ('new', 'day 1 3'), ('old', 'day 1 4')]
+        """
+        blocks = self.plan.blocks
+        if blocks is None:
+            raise InvalidInput("study", self.name, "has no blocks; ask for a number of tests")
+
+        return self._ask(blocks.size, days, lease, key, self._plan_rounds)
+
+    def _plan_next(self, count: int) -> Rounds:
+        """What to do next; in blocks, nothing while one is out."""
+        if self.plan.blocks is not None and self._storage.count_pending(self._record.key):
+            return []
+        return self._plan_rounds(count)
+
+    def _ask(
+        self, n: int, days: float | None, lease: float | None, key: str | None, plan_rounds: PlanRounds
+    ) -> list[Test]:
         check_ask(n, days, lease)
+        blocks = self.plan.blocks
+        of_block: dict[str, Any] = {}
+        if blocks is not None:
+            # More than a block is never handed out at once, and no two are mixed.
+            n, of_block = min(n, blocks.size), {"one_plan": True}
+        elif is_time_up(self._record):
+            of_block = {"none_new": True}
         asked = "" if key is None else check_key(key)
         with self._lock:
             self._sync()
@@ -90,10 +162,11 @@ class Asking(Follower):
                     self.holder,
                     LEASE if beats else lease,
                     self._decider.settled,
-                    self._plan_rounds,
+                    plan_rounds,
                     due=None if days is None or days == math.inf else days * 86400.0,
                     request=request,
                     most=most_held(self.plan),
+                    **of_block,
                 )
             except HoldsEnough as error:
                 raise holds_enough(n, self.plan, self.holder, error.held) from None
@@ -147,16 +220,25 @@ class Asking(Follower):
         with self._telling():
             refused = self._storage.tell_many(self._record.key, checked, self.holder)
         self._let_go(row[0] for row in checked)
-        for test, outcome in refused.items():
-            raise _has_outcome(self._test(self._issued(test)), outcome)
+        if refused:
+            raise _all_together([_has_outcome(self._test(self._issued(id_)), told) for id_, told in refused.items()])
 
-    def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
+    def _check_untold(self, tests: Iterable[Test | int]) -> None:
+        """Raise `AlreadyTold` if tests have results, all of which it names."""
+        numbers = [self._issued(test).id for test in tests]
+        found = self._storage.find_tests(self._record.key, numbers)
+        told = [(issued, outcome) for issued, outcome in found.values() if outcome and outcome.value is not None]
+        if told:
+            raise _all_together([_has_outcome(self._test(issued), outcome) for issued, outcome in told])
+
+    def correct(self, test: Test | int, value: Result, reason: str) -> None:
         """Replace a result that was told wrongly, or some of its values; the old one stays in the log.
 
         Look for mistakes by a rule that does not depend on values. Correcting only surprising values voids the
-        guarantee.
+        guarantee. The log and the report show the reason.
         """
         issued = self._issued(test)
+        check_reason(reason)
         if isinstance(value, Mapping):
             found = self._storage.test(self._record.key, issued.id)
             if found is None or found[1] is None:
@@ -167,12 +249,13 @@ class Asking(Follower):
         with self._telling():
             self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **_further(more))
 
-    def fail(self, test: Test | int, reason: str = "") -> None:
+    def fail(self, test: Test | int, reason: str) -> None:
         """Say that an attempt at a test failed, yours or another's. The test is handed out again; the reason is logged.
 
         This is fair only if failures have nothing to do with results. Otherwise tell what a failure counts as.
         """
         issued = self._issued(test)
+        check_reason(reason)
         self._storage.fail(self._record.key, issued.id, self.holder, reason, request=self._new_request())
         self._let_go([issued.id])
 
@@ -186,12 +269,14 @@ class Asking(Follower):
         self._storage.set_aside(self._record.key, issued.id, self.holder, kind, reason, request=self._new_request())
         self._let_go([issued.id])
 
-    def abandon(self, test: Test | int, reason: str = "") -> None:
+    def abandon(self, test: Test | int, reason: str) -> None:
         """Give a test up: its result is no longer expected, and will be refused.
 
-        This is fair only if the reason has nothing to do with what the result would have been.
+        This is fair only if the reason has nothing to do with what the result would have been. The log and the report
+        show it.
         """
         issued = self._issued(test)
+        check_reason(reason)
         with self._telling():
             outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
         self._let_go([issued.id])
@@ -221,8 +306,48 @@ class Asking(Follower):
 
     def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
         """The tests whose results are out, and who holds them. With `after` and `limit` they can be read in pieces."""
-        rows = self._storage.pending(self._record.key, after=after, limit=limit)
+        rows = self._pending(after=after, limit=limit)
         return [(self._test(row), row) for row in rows]
+
+    def log(self, last: int | None = None) -> list[Event]:
+        """What happened in this study, oldest first. With `last`, only that many of the newest events."""
+        check_last(last)
+        events = self._storage.log(self._record.key, last)
+        if any(event.arm is not None and event.arm >= len(self.plan.arms) for event in events):
+            self._look_for_arms()
+        return events
+
+    def audit(self) -> list[AuditLine]:
+        """Who did what in this study, the oldest first: a line for each request, with its tests."""
+        return self._storage.audit(self._record.key)
+
+    def course(self, points: int = 100) -> list[Moment]:
+        """How the study went: what was certain and what was open at about this many moments, the first before any
+        result.
+
+        It reads the record once more, so on a long one it takes as long as opening the study.
+        """
+        if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= 10_000:
+            raise InvalidInput("points", points, "must be a whole number from 1 to 10,000")
+        self._look_for_arms()
+        again = Follower(self._storage, self._record)
+        with self._storage.snapshot():
+            parts = [*again._new_entries()]
+        results = sum(len(part.ids) for part in parts)
+        first = sum(map(self._scores.count_in, parts))
+        looks = np.unique(np.linspace(first, results, min(points, results - first) + 1).round().astype(int))
+        # Blocks enter as a whole.
+        looks = looks.tolist() if self.plan.blocks is None else at_ends(parts, looks).tolist()
+        decider, read = again._decider, 0
+        moments = [moment_of(again.plan, decider.policy, None, 0)]
+        for piece in cut(parts, looks):
+            again._enter(piece)
+            read += len(piece.ids)
+            if decider.stop is not None or read in looks:
+                moments.append(moment_of(again.plan, decider.policy, decider.stop, decider.policy.spent[0]))
+            if decider.stop is not None:
+                break
+        return moments
 
     def _issued(self, test: Test | int) -> Issued:
         """The test as it was issued."""

@@ -11,20 +11,25 @@ from typing import TYPE_CHECKING, Any
 from bestarm.analysis.status.status import status_html
 from bestarm.analysis.status.words import question
 from bestarm.policies import policy_for
-from bestarm.problem import Budget, Plan, Problem
-from bestarm.storage.base import Amendment, Event, Storage, StudyRecord
+from bestarm.problem import Amount, Budget, Plan, Problem
+from bestarm.storage.base import Amendment, Rounds, Storage, StudyRecord
 from bestarm.storage.columns import Columns
-from bestarm.storage.errors import OutcomeUnknown, SourceTaken
+from bestarm.storage.errors import BlockTaken, BlockUnfinished, OutcomeUnknown, SourceTaken
 from bestarm.storage.keys import check_key
 from bestarm.storage.opening import open_storage
 from bestarm.study.asking import AlreadyTold as AlreadyTold  # re-exported
 from bestarm.study.asking import Asking
+from bestarm.study.intake.blocks import ends_of_blocks, refused_block
 from bestarm.study.intake.frames import digest_of, read_frame, taken_already
+from bestarm.study.intake.items import MeasuredItems
 from bestarm.study.intake.names import Test as Test  # re-exported
 from bestarm.study.intake.new_results import GivenResult, NewResults, read_given
 from bestarm.study.intake.values import Result, check_metric, check_names
-from bestarm.study.record.amending import changed_words, extended, raised, with_arms, without_arm
-from bestarm.study.record.checks import check_can_be_decided, check_last, find_record, new_record, read_plan
+from bestarm.study.record.amending import changed_words, extended, raised, with_arms, with_reserve, without_arm
+from bestarm.study.record.checks import check_can_be_decided, find_record, new_record, read_plan
+from bestarm.study.record.clock import hours_since
+from bestarm.study.record.conclusion import within_budget
+from bestarm.study.record.entries import tests_of
 from bestarm.study.record.far_values import Typed
 from bestarm.study.record.frame import frame_of
 from bestarm.study.record.seeds import choose_seeds
@@ -80,7 +85,7 @@ class Study(Asking):
         seeds = choose_seeds(plan, seed, items_seed)
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
-        return cls(kept, new_record(kept, plan, seeds), holder=holder)
+        return cls(kept, new_record(kept, plan, seeds, author=holder), holder=holder)
 
     @classmethod
     def open(
@@ -97,6 +102,29 @@ class Study(Asking):
         """What a notebook shows."""
         return status_html(self.status(), asks=question(self.plan))
 
+    def _ask_each(self, arms: Sequence[str]) -> list[Test]:
+        """A test of everything for each of these arms, whatever the policy would ask for; none when the study is done.
+
+        Certificates hold whichever tests are made, as long as results do not decide which of them count.
+        """
+        numbers = [self._numbering.arm(arm) for arm in arms]
+
+        def plan_rounds(_: int) -> Rounds:
+            with self._storage.snapshot():
+                self._sync()
+                policy = self._decider.policy
+                if self._is_done:
+                    return []
+                pending, late = self._pending(), self._recorded_late()
+            streams = [(arm, metric) for arm in numbers for metric in range(policy.metrics)]
+            rounds: Rounds = [policy.tests_of(streams)]
+            out = [((test.arm, test.metric), test.item) for test in pending]
+            if self._items is not None:
+                rounds = self._items.planned(rounds, out, late)
+            return within_budget(self.plan, policy, rounds, [*(test for test, _ in out), *tests_of(late)])
+
+        return self._ask(len(numbers), None, None, None, plan_rounds)
+
     # ------------------------------------------------------------------------------ results without asking
 
     def add(
@@ -110,11 +138,12 @@ class Study(Asking):
         """Record results (arm, metric, value) that were measured without asking, in the order given, all or none.
 
         A test of several metrics is given as (arm, {metric: value, …}). In a study with items the item comes last, as
-        in (arm, metric, value, item).
+        in (arm, metric, value, item). In a study with blocks it names the block, whose results follow each other.
 
         Returns their test ids. Give every result there is: picking some of them would bias the answer. A `source`,
         such as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends`
-        has the positions, from 0, of results after which the study they come from decided.
+        has the positions, from 0, of results after which the study they come from decided. Scores of judges count
+        before the other results given with them.
 
         The same results under the same `key` are recorded once, and a repeat returns the same ids. Without a key, one
         is made up. If a server is lost before it answers, `OutcomeUnknown` has it in `key`, for you to repeat.
@@ -135,15 +164,32 @@ class Study(Asking):
         request = self._new_request() if key is None else check_key(key)
         where: dict[str, Any] = {}
         if self._items is not None:
-            where["places"] = lambda: found.places(self._free_items())
+            where["places"] = lambda: self._places_of(found)
+        order = found.put_first(self.plan.judges) if self.plan.judges else None
+        blocks = self.plan.blocks
+        if blocks is not None:
+            labels = [blocks.label_in(row.item or "") for row in found.rows]
+            found.ends, where["names"] = ends_of_blocks(labels), [*dict.fromkeys(labels)]
         try:
             # The holder of the storage's lock must not wait for this one.
             with self._lock if where else contextlib.nullcontext():
-                return self._storage.give(
+                ids = self._storage.give(
                     self._record.key, found.columns, self.holder, source, found.ends, request=request, **where
                 )
+            return ids if order is None else [ids[place] for place in order]
+        except (BlockTaken, BlockUnfinished) as error:
+            assert blocks is not None
+            raise refused_block(blocks, error) from None
         except OutcomeUnknown as error:
             raise error.advised(f"repeat it with key={request!r}, under which it is recorded once", request) from error
+
+    def _places_of(self, found: NewResults) -> list[int]:
+        """Where in the order of items new results belong."""
+        places = found.places(self._free_items())
+        if self.plan.judges:
+            assert isinstance(self._items, MeasuredItems)
+            self._scores.check_labels(found.columns, places, self._items.order)
+        return places
 
     def add_frame(
         self,
@@ -153,6 +199,7 @@ class Study(Asking):
         metric: str = "metric",
         value: str = "value",
         item: str = "item",
+        ignore: Collection[str] = (),
         again: bool = False,
         key: str | None = None,
     ) -> list[int]:
@@ -160,12 +207,14 @@ class Study(Asking):
 
         Either each row has one value, in the columns arm, metric and value; rows of one test of several metrics follow
         each other and have the same number in a column test. Or each metric has a column of its own, and a row has the
-        values of one test, or of several. The arguments say what the columns are called. In a study with items, each
-        row says the item. It may be a frame of pandas or polars, a table of pyarrow, or a dictionary of lists.
+        values of one test, or of several. The arguments say what the columns are called, and `ignore` names columns to
+        leave out, which the study does not know. In a study with items, each row says the item. It may be a frame of
+        pandas or polars, a table of pyarrow, or a dictionary of lists.
 
-        Returns the ids of the tests. Give every result there is: picking some of them would bias the answer. The same
-        results in the same order are taken for the same frame, and refused, unless you say `again`. A `key` is as in
-        `Study.add`.
+        Returns the ids of the tests. Give every result there is, in an order that has nothing to do with the values:
+        picking some of them would bias the answer. The study did not choose which arm was measured when, and its report
+        says so. The same results in the same order are taken for the same frame, and refused, unless you say `again`.
+        A `key` is as in `Study.add`.
 
         >>> import bestarm as ba
         >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
@@ -174,7 +223,8 @@ class Study(Asking):
         [1, 2, 3]
         """
         self._look_for_arms()
-        found = read_frame(self.plan, frame, arm=arm, metric=metric, value=value, item=item)
+        names: dict[str, Any] = {"arm": arm, "metric": metric, "value": value, "item": item}
+        found = read_frame(self.plan, frame, ignore=ignore, **names)
         try:
             return [*self._add(found, "" if again else f"frame sha256:{digest_of(found)}", key)]
         except SourceTaken:
@@ -219,8 +269,9 @@ class Study(Asking):
             values = dict(value) if isinstance(value, Mapping) else dict.fromkeys(metrics, value)
             if not isinstance(value, Mapping):
                 check_names(metrics[:1], values)
+            on = "" if self.plan.items is None else f" ({self.item_name(issued.item)})"
             typed += [
-                Typed(f"test {issued.id}, ", issued.arm, metric, check_metric(self.plan, metric, number))
+                Typed(f"test {issued.id}{on}, ", issued.arm, metric, check_metric(self.plan, metric, number))
                 for metric, number in values.items()
                 if metric in metrics
             ]
@@ -237,15 +288,39 @@ class Study(Asking):
             self._sync()
             self._typical.check(typed, self._recorded_late())
 
+    def report(self, file: str | os.PathLike[str], *, note: str = "", forecast: bool = True) -> None:
+        """Write the report: one HTML file to read, print and keep. An older file is replaced once it is complete.
+
+        `note` says more about where the measurements come from. With `forecast`, a study without an answer is also
+        simulated to see what remains.
+
+        >>> import bestarm as ba, tempfile
+        >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
+        >>> study = ba.Study.create(problem, storage=":memory:")
+        >>> _ = study.add([("old", "yield", 1.0), ("new", "yield", 2.0)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study.report(f"{folder}/report.html")
+        """
+        from bestarm.study.reports.report import study_report
+        from bestarm.study.reports.whole_file import whole_file
+
+        page = study_report(self, note=note, forecast=forecast)
+        with whole_file("file", file) as stream:
+            stream.write(page)
+
     # ----------------------------------------------------------------------------------------- another plan
 
-    def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
-        """Raise the budget by this many tests, or by this cost. Returns what is allowed now.
+    def extend(
+        self, tests: Amount = None, cost: Amount = None, *, blocks: Amount = None, hours: Amount = None
+    ) -> Budget:
+        """Raise the budget by this many tests, blocks or hours, or by this cost. Returns what is allowed now. If the
+        time is up, hours are added from now on.
 
         This costs nothing: certificates hold at all times at once, however long one looks.
         """
         more = {"tests": tests, "cost": cost}
-        self._amend("extend", more, lambda plan: extended(plan, tests, cost))
+        more |= {name: amount for name, amount in (("blocks", blocks), ("hours", hours)) if amount is not None}
+        self._amend("extend", more, lambda plan: extended(plan, more, hours_since(self._record)))
         assert self.plan.budget is not None
         return self.plan.budget
 
@@ -256,9 +331,11 @@ class Study(Asking):
 
     def add_arms(self, arms: Iterable[str]) -> None:
         """Let further arms take part. What they may add to the probability of error is what the plan's `reserve` keeps
-        for arms that come later."""
+        for them. On items, what was measured before is no evidence about them: they may have been made to suit it."""
         new = [arms] if isinstance(arms, str) else list(arms)
-        self._amend("add arms", new, lambda plan: with_arms(plan, new))
+        with self._lock:
+            since = self._items.met(*self._placed()) if isinstance(self._items, MeasuredItems) else 0
+        self._amend("add arms", new, lambda plan: with_arms(plan, new, since))
 
     def retire(self, arm: str, reason: str = "") -> None:
         """Take an arm out: it is no longer measured, and the question is about the others. Tests of it whose results
@@ -267,6 +344,19 @@ class Study(Asking):
         Needs a `reserve` in the plan, since the next best arm becomes the one that must not be missed.
         """
         self._amend("retire", [arm, reason], lambda plan: without_arm(plan, arm), reason)
+
+    def set_reserve(self, share: float) -> None:
+        """Change the share of delta that is kept for arms that come later or are retired; 0 keeps nothing.
+
+        Only before the first test: a share that was chosen by results would not be worth what it says.
+        """
+
+        def change(plan: Plan) -> Plan:
+            if any(True for _ in self._storage.history(self._record.key)):
+                raise InvalidInput("reserve", share, "can only be changed before the first test; start a new study")
+            return with_reserve(plan, share)
+
+        self._amend("reserve", share, change)
 
     def _amend(self, what: str, asked: Any, change: Callable[[Plan], Plan], reason: str = "") -> None:
         """Have the storage change the plan under its lock."""
@@ -279,14 +369,18 @@ class Study(Asking):
             pairs = enumerate(zip(before.arms, after.arms, strict=False))
             retired = tuple(k for k, (old, new) in pairs if new.retired and not old.retired)
             detail = f"{changed_words(before, after)}{because}"
-            # A larger budget does not invalidate planned tests.
+            # A larger budget does not invalidate planned tests. The rest of a block must not depend on its beginning.
             withdraws = after.arms != before.arms
-            return Amendment(after.to_json(), detail, retired, f"its arm is retired{because}", withdraws)
+            waits = withdraws and after.blocks is not None
+            return Amendment(after.to_json(), detail, retired, f"its arm is retired{because}", withdraws, waits)
 
         request = self._new_request()
         try:
             asked = json.dumps([what, asked], default=quoted)
             self._storage.amend(self._record.key, asked, amendment, self.holder, request=request)
+        except BlockUnfinished as error:
+            assert self.plan.blocks is not None
+            raise refused_block(self.plan.blocks, error) from None
         except OutcomeUnknown as error:
             raise error.advised("`bestarm log` says whether it was done") from error
         with self._lock:
@@ -297,14 +391,6 @@ class Study(Asking):
         self._storage.archive(self._record.key, self.holder, undo=undo)
         with self._lock:
             self._look()
-
-    def log(self, last: int | None = None) -> list[Event]:
-        """What happened in this study, oldest first. With `last`, only that many of the newest events."""
-        check_last(last)
-        events = self._storage.log(self._record.key, last)
-        if any(event.arm is not None and event.arm >= len(self.plan.arms) for event in events):
-            self._look_for_arms()
-        return events
 
     def arm_number(self, name: str) -> int:
         return self._numbering.arm(name)

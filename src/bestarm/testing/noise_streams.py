@@ -11,7 +11,7 @@ from bestarm.kernel.compile import compiled
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import Floats, new_streams
 from bestarm.noises.base import NoiseModel
-from bestarm.noises.dispatch import most_kept, record
+from bestarm.noises.dispatch import most_kept, record, take_note
 from bestarm.noises.streams import Stream, stream_of
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Objective, Problem
@@ -34,13 +34,13 @@ def drawn(noise: NoiseModel, mean: float, count: int, seed: int = 0) -> Floats:
     return values
 
 
-def stream_of_values(noise: NoiseModel, values: Floats, sign: float = 1.0) -> Stream:
-    """A stream with these results, each times `sign`."""
+def stream_of_values(noise: NoiseModel, values: Floats, sign: float = 1.0, noted: int = 0) -> Stream:
+    """A stream with these results, each times `sign`. So many of the first ones are known and are no evidence."""
     goal = "maximize" if sign > 0 else "minimize"
     setting = new_setting(problem_with(noise, None, goal), 0.05, "paper")
     streams = new_streams(1, 1, most_kept(setting))
-    for value in values.tolist():
-        record(setting, streams, 0, 0, sign * value)
+    for place, value in enumerate(values.tolist()):
+        (take_note if place < noted else record)(setting, streams, 0, 0, sign * value)
     return stream_of(setting, streams, 0, 0)
 
 

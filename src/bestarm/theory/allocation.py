@@ -33,7 +33,7 @@ class Oracle:
 
 def oracle(problem: Problem) -> Oracle:
     """Minimize the cost of the tests, subject to enough information on i* and against every other arm."""
-    facts, cost = truth(problem), np.array(problem.costs)
+    facts, cost = truth(problem), problem.normal_form().cost
     if facts.uncomputed:
         nothing = np.full(facts.means.shape, np.nan)
         return Oracle(np.nan, nothing, nothing)
@@ -42,7 +42,7 @@ def oracle(problem: Problem) -> Oracle:
         nothing = np.full_like(weights, np.nan)
         return Oracle(np.inf, nothing, nothing)
     total = weights.sum()
-    return Oracle(float((weights @ cost).sum()), weights, weights / total if total > 0.0 else weights)
+    return Oracle(float((weights * cost).sum()), weights, weights / total if total > 0.0 else weights)
 
 
 def _weights(facts: Truth, cost: Floats) -> Floats:
@@ -50,7 +50,7 @@ def _weights(facts: Truth, cost: Floats) -> Floats:
     weights = np.zeros(facts.means.shape)
     # Only the violated constraint that is cheapest per information is worth testing.
     with np.errstate(divide="ignore", over="ignore"):
-        prices = np.where(facts.violated, cost[1:] / facts.margin, np.inf)
+        prices = np.where(facts.violated, cost[:, 1:] / facts.margin, np.inf)
     price = prices.min(axis=1, initial=np.inf)
 
     done = np.zeros(len(facts.means))  # the information against each arm that performance has given
@@ -60,9 +60,9 @@ def _weights(facts: Truth, cost: Floats) -> Floats:
         done[facts.best] = 1.0
         if facts.noises[0].is_exact:
             done[facts.score <= facts.score[facts.best]] = 1.0
-        contested = _contested(facts, float(cost[0]), price)
+        contested = _contested(facts, cost[:, 0], price)
         if contested.any():
-            contest = _Contest(facts, contested, float(cost[0]), price)
+            contest = _Contest(facts, contested, cost[:, 0], price)
             x = contest.cheapest()
             weights[facts.best, 0] = x
             weights[contested, 0], done[contested] = contest.tests(x)
@@ -77,7 +77,7 @@ def _weights(facts: Truth, cost: Floats) -> Floats:
     return weights
 
 
-def _contested(facts: Truth, cost: float, price: Floats) -> Flags:
+def _contested(facts: Truth, cost: Floats, price: Floats) -> Flags:
     """The arms whose first test of performance is worth more, per cost, than one of a violated constraint."""
     contested: Flags = np.zeros(len(facts.score), dtype=bool)
     if facts.noises[0].is_exact or facts.best is None:
@@ -85,7 +85,7 @@ def _contested(facts: Truth, cost: float, price: Floats) -> Flags:
     worse, best = np.flatnonzero(facts.worse), facts.best
     against_best = facts.objective_information(np.full(len(worse), best), facts.means[worse, 0])
     with np.errstate(divide="ignore"):
-        is_worth_it = facts.objective_information(worse, facts.means[best, 0]) > cost / price[worse]
+        is_worth_it = facts.objective_information(worse, facts.means[best, 0]) > cost[worse] / price[worse]
     # Gaps too small for floating point count as none.
     contested[worse] = (against_best > 0.0) & is_worth_it
     return contested
@@ -98,10 +98,11 @@ class _Contest:
     where one more of them adds no more per cost than a violated constraint; the rest is left to that constraint.
     """
 
-    def __init__(self, facts: Truth, contested: Flags, cost: float, price: Floats) -> None:
+    def __init__(self, facts: Truth, contested: Flags, cost: Floats, price: Floats) -> None:
         self._duels = _duels(facts, np.flatnonzero(contested))
-        self._cost, self._price = cost, price[contested]
-        self._limit = self._duels.share_with_gain(cost / self._price)
+        self._cost_of_best = float(cost[facts.best])
+        self._cost, self._price = cost[contested], price[contested]
+        self._limit = self._duels.share_with_gain(self._cost / self._price)
         self._at_limit = self._duels.information(self._limit)
 
     def _shares(self, x: float) -> tuple[Floats, Flags]:
@@ -119,7 +120,7 @@ class _Contest:
         of_best, of_rival = self._duels.gains(share)
         with np.errstate(divide="ignore"):
             worth = np.where(enough, self._cost / of_rival, self._price)
-        return self._cost - float(np.sum(worth * of_best))
+        return self._cost_of_best - float(np.sum(worth * of_best))
 
     def cheapest(self) -> float:
         """The x of least total cost."""

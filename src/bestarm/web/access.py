@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: the service's own token, named tokens of the database, or no token at all."""
+"""Who asks, and what they may do: by the service's own token, a named token, a browser's session, or none of them."""
 
 from __future__ import annotations
 
@@ -6,43 +6,70 @@ import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import Scope
 
-from bestarm.storage.tokens import SERVICE_NAME, Role, Token, allows, token_digest
+from bestarm.storage.base import Storage
+from bestarm.storage.tokens import SERVICE_NAME, Role, Session, allows, token_digest
 from bestarm.web.errors import Refusal
+from bestarm.web.proxy_identity import ProxyIdentity
 from bestarm.web.roles import ANYBODY, Needed
+from bestarm.web.sessions import cookie_of, new_cookie, sealed
+
+T = TypeVar("T")
 
 CACHE_SECONDS = 1.0
-"""Seconds for which a token's entry in the database is cached."""
+"""Seconds for which a token's or session's entry in the database is cached."""
 
 _MOST_CACHED = 10_000
 CALLER = "bestarm.caller"
 """Where the scope of a request has its caller, once the guard knows it."""
 
-Find = Callable[[str], Awaitable[tuple[Token, float] | None]]
+DONE = "bestarm.done"
+"""Where it has the holder in whose name something was done, and the numbers of its tests, for the access log."""
+
+Ask = Callable[[Callable[[Storage], object]], Awaitable[object]]
+"""Asks the storage something, off the event loop."""
+
+Through = Literal["nothing", "token", "session", "proxy"]
+"""How callers show who they are."""
 
 
 class Caller(NamedTuple):
     """Who makes a request, and what they may do."""
 
     name: str | None
-    """The name of their token. None without one."""
+    """Who they are: the name of their token, or the user that a proxy names. None without a token."""
     role: Role
-    digest: str | None = None
-    """The digest of their token, if it is one of the database's."""
+    through: Through = "nothing"
+    key: str | None = None
+    """The digest of their token or session, if the database may say that it is over."""
+
+    @property
+    def is_by_browser(self) -> bool:
+        """Whether a browser says who they are, unasked, so that a page of another site could make it send requests."""
+        return self.through in ("session", "proxy")
 
     def check(self, needed: Needed) -> None:
         """Refuse what the role does not allow."""
         if needed != ANYBODY and not allows(self.role, needed):
-            reason = f"this needs a token with the role {needed}; {self.name!r} has the role {self.role}"
-            raise Refusal(403, reason, "Authorization")
+            reason = f"this needs the role {needed}; {self.name!r} has the role {self.role}"
+            raise Refusal(403, reason, None if self.through == "proxy" else "Authorization")
 
+    def holder(self, given: str | None, address: str) -> str:
+        """The name under which they hold tests: their own, perhaps with that of a machine."""
+        if not given:
+            return f"{self.name or 'somebody'}@{address}"
+        if self.name is None or given == self.name:
+            return given
+        if not given.startswith(f"{self.name}@") or not given.isprintable() or not given[len(self.name) + 1 :].strip():
+            reason = f"you are {self.name!r}, so leave it out, or give {self.name!r} or '{self.name}@MACHINE'"
+            raise Refusal(422, f"holder = {given!r}: {reason}", "holder")
+        return given
 
-SERVICE = Caller(SERVICE_NAME, "manage")
-"""The caller with the token that the service was started with."""
 
 ANONYMOUS = Caller(None, "manage")
 """A caller on this machine, when no token is needed."""
@@ -54,56 +81,124 @@ def caller_of(scope: Scope) -> Caller:
     return found
 
 
+def who_asks(request: Request, holder: str | None) -> str:
+    """The name under which a request is recorded; `holder` is what the request gives."""
+    return caller_of(request.scope).holder(holder, request.client.host if request.client else "nowhere")
+
+
 class Access:
-    """Identifies callers by their tokens."""
+    """Identifies callers by what a proxy says, by their tokens, and browsers by their sessions."""
 
-    def __init__(self, token: str | None, *, named: bool, find: Find) -> None:
+    def __init__(self, token: str | None, *, named: bool, ask: Ask, proxied: ProxyIdentity | None = None) -> None:
         """`token` is the service's own. With it, or if `named`, those of the database are accepted, too."""
-        self._own = None if token is None else token_digest(token)
-        self.is_open = token is None and not named
-        self._find = find
-        self._known: OrderedDict[str, tuple[float, Token | None, str]] = OrderedDict()
+        self._proxied = proxied
+        self._takes_tokens = token is not None or named
+        self._own = token
+        self._own_digest = None if token is None else token_digest(token)
+        self.is_open = not self._takes_tokens and proxied is None
+        self._ask = ask
+        self._known: OrderedDict[str, tuple[float, object]] = OrderedDict()
 
-    async def identify(self, headers: Headers) -> Caller:
+    async def identify(self, scope: Scope, headers: Headers) -> Caller:
         """The caller who sends these headers."""
         if self.is_open:
             return ANONYMOUS
-        given = headers.getlist("authorization")
-        kind, _, token = (given[0] if len(given) == 1 else "").partition(" ")
-        if kind.casefold() == "bearer" and token.strip():
+        if self._proxied is not None:
+            if (user := self._proxied.identify(scope, headers)) is not None:
+                return Caller(*user, "proxy")
+            if not self._takes_tokens:
+                raise _unknown(f"this request needs the header {self._proxied.user_header}, from a trusted proxy")
+        if "authorization" in headers:
+            digest = token_digest(_bearer(headers))
             # Compared in constant time, and by digest so that not even the length shows.
-            digest = token_digest(token.strip())
-            if self._own is not None and hmac.compare_digest(digest, self._own):
-                return SERVICE
-            found, fault = await self._look_up(digest)
-            if fault:
-                raise _unknown(f"the token {found.name!r} {fault}" if found else fault)
-            if found is not None:
-                return Caller(found.name, found.role, digest)
-        raise _unknown("this request needs the header Authorization: Bearer TOKEN, with a token of this service")
+            if self._own_digest is not None and hmac.compare_digest(digest, self._own_digest):
+                return Caller(SERVICE_NAME, "manage", "token")
+            return await self._with_token(digest, "token", digest)
+        cookie = cookie_of(headers)
+        if cookie is None:
+            raise _unknown(_WANTED)
+        key = token_digest(cookie)
+        session = await self._session(key)
+        if session is None:
+            raise _unknown("this session is over; sign in again")
+        if self._own is not None and hmac.compare_digest(session.token, sealed(cookie, self._own)):
+            return Caller(SERVICE_NAME, "manage", "session", key)
+        return await self._with_token(session.token, "session", key)
+
+    async def open_session(self, headers: Headers) -> tuple[str, Session]:
+        """A session for a caller who presents a token. What the browser keeps, and what the storage does."""
+        token, cookie = _bearer(headers), new_cookie()
+        is_own = self._own_digest is not None and hmac.compare_digest(token_digest(token), self._own_digest)
+        proof = sealed(cookie, token) if is_own else token_digest(token)
+        made = await self._ask(lambda storage: storage.open_session(token_digest(cookie), proof))
+        assert isinstance(made, Session)
+        return cookie, made
+
+    async def end_session(self, caller: Caller) -> None:
+        """End the session through which a caller comes."""
+        key = caller.key
+        if caller.through == "session" and key is not None:
+            await self._ask(lambda storage: storage.end_session(key))
+            self._known.pop(f"session {key}", None)
 
     async def is_still_allowed(self, caller: Caller) -> bool:
         """Whether something that a caller was allowed to start may go on."""
-        if caller.digest is None:
+        if caller.key is None:
             return True
         try:
-            return not (await self._look_up(caller.digest))[1]
-        except Refusal:
-            # The database is out of reach, so there is no news either.
-            return True
+            if caller.through == "token":
+                await self._with_token(caller.key, "token", caller.key)
+                return True
+            session = await self._session(caller.key)
+            if session is not None and caller.name != SERVICE_NAME:
+                await self._with_token(session.token, "session", caller.key)
+            return session is not None
+        except Refusal as refusal:
+            # If the database is out of reach, there is no news.
+            return refusal.status != 401
 
-    async def _look_up(self, digest: str) -> tuple[Token | None, str]:
-        """The token with that digest, and why it is not accepted."""
+    async def _with_token(self, digest: str, through: Through, key: str) -> Caller:
+        """The caller with the token of that digest."""
+        found = await self._cached(f"token {digest}", lambda storage: storage.find_token(digest))
+        if found is None:
+            raise _unknown(_WANTED)
+        token, now = found
+        if fault := token.fault(now):
+            raise _unknown(f"the token {token.name!r} {fault}")
+        return Caller(token.name, token.role, through, key)
+
+    async def _session(self, key: str) -> Session | None:
+        return await self._cached(f"session {key}", lambda storage: storage.find_session(key))
+
+    async def _cached(self, name: str, ask: Callable[[Storage], T]) -> T:
+        """What the storage says, or said a moment ago."""
         now = time.monotonic()
-        known = self._known.get(digest)
+        known = self._known.get(name)
         if known is None or now - known[0] > CACHE_SECONDS:
-            found = await self._find(digest)
-            token, fault = (None, "") if found is None else (found[0], found[0].fault(found[1]))
-            known = self._known[digest] = now, token, fault
-            self._known.move_to_end(digest)
+            try:
+                known = self._known[name] = now, await self._ask(ask)
+            except Refusal:
+                # The database is out of reach. What was known holds until it is back, for the sake of metrics; nothing
+                # else can be answered without it.
+                if known is None:
+                    raise
+            self._known.move_to_end(name)
             if len(self._known) > _MOST_CACHED:
                 self._known.popitem(last=False)
-        return known[1:]
+        answer: T = known[1]  # type: ignore[assignment] # it is what `ask` returned under this name
+        return answer
+
+
+_WANTED = "this request needs the header Authorization: Bearer TOKEN, with a token of this service"
+
+
+def _bearer(headers: Headers) -> str:
+    """The token that a caller presents."""
+    given = headers.getlist("authorization")
+    kind, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+    if kind.casefold() != "bearer" or not token.strip():
+        raise _unknown(_WANTED)
+    return token.strip()
 
 
 def _unknown(reason: str) -> Refusal:

@@ -14,13 +14,14 @@ from typing import NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bestarm.validation import InvalidInput
-from bestarm.web.access import CALLER, Caller
+from bestarm.web.access import CALLER, DONE, Caller
 from bestarm.web.roles import is_data, route_name
 
 HUNG_UP = 499
 """The status of a request if its client left before it was answered."""
 
 LONGEST_PATH = 300
+LONGEST_TESTS = 2000
 
 _log = logging.getLogger("bestarm.web")
 
@@ -40,6 +41,12 @@ class LoggedRequest(NamedTuple):
     status: int
     seconds: float
     """Until the end of the answer or of the stream."""
+    through: str | None = None
+    """How they showed who they are: by a token, a session, a proxy, or nothing."""
+    holder: str | None = None
+    """The name under which something was recorded."""
+    tests: str = ""
+    """The numbers of the tests that it was about, such as "1-3, 7"."""
 
 
 class RequestObserver:
@@ -65,10 +72,14 @@ class RequestObserver:
             await self._app(scope, receive, send_seen)
         finally:
             caller: Caller | None = scope.get(CALLER)
-            who, role = (None, None) if caller is None else (caller.name, caller.role)
+            who, role, through = (None, None, None) if caller is None else (caller.name, caller.role, caller.through)
+            holder, tests = scope.get(DONE, (None, ""))
             address, method, path = (scope.get("client") or ("",))[0], scope["method"], scope["path"]
             seconds = time.perf_counter() - start
-            logged = LoggedRequest(now, who, role, address, method, path, route_name(method, path), status, seconds)
+            route = route_name(method, path)
+            logged = LoggedRequest(
+                now, who, role, address, method, path, route, status, seconds, through, holder, tests[:LONGEST_TESTS]
+            )
             for listen in self._listeners:
                 listen(logged)
 

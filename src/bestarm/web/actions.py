@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from bestarm.study.files.exchange import tell_results
+from bestarm.problem.budget import UNITS
+from bestarm.storage.audit import in_ranges
+from bestarm.study.files.exchange import Recorded, import_results, read_columns, tell_results
 from bestarm.study.heartbeat import LEASE
+from bestarm.study.intake.names import Test
 from bestarm.study.intake.new_results import GivenResult
+from bestarm.study.intake.values import RefusedValue, Result
+from bestarm.study.intake.xlsx_file import XLSX, ZIPPED
 from bestarm.study.record.checks import UnreadableStudy
+from bestarm.validation import Complaint, InvalidInput
 from bestarm.web import inputs, models
-from bestarm.web.access import caller_of
+from bestarm.web.access import DONE, who_asks
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
 from bestarm.web.errors import Refusal, json_response
 from bestarm.web.events import LiveUpdates
@@ -28,13 +35,37 @@ Act = TypeVar("Act", bound=Callable[..., Any])
 How = Callable[[int, Callable[[SharedStudy], Any]], Awaitable[Any]]
 """How something is done with a study: `record`, `decide` or `do_slowly` of `ServedStudies`."""
 
-_CSV: dict[str, Any] = {"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}}
+_FILE: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "text/csv": {"schema": {"type": "string"}},
+            XLSX: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
 
 Holder = Annotated[
     str | None, Query(max_length=200, description="The holder's name; by default the token's, and the address.")
 ]
 
 CheckFar = Annotated[bool, Query(description="Whether to refuse values that need confirmation.")]
+
+Ignore = Annotated[
+    list[str] | None, Query(max_length=100, description="Columns that the study does not know, and that are left out.")
+]
+
+
+Columns = Annotated[
+    list[str] | None,
+    Query(alias="map", max_length=100, description="What a column means, as COLUMN=MEANING. Goes with past."),
+]
+
+Past = Annotated[
+    bool, Query(description="Whether all are past results, and the tests of an export are recorded as new ones.")
+]
+
+Again = Annotated[bool, Query(description="Whether to take a file that is in the study already. Goes with past.")]
 
 
 def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, limits: Limits, metrics: Metrics) -> None:
@@ -46,16 +77,17 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         holder: str | None,
         act: Callable[[SharedStudy], Any],
         how: How = served.record,
+        body: BaseModel | None = None,
     ) -> Any:
         """Do something to a study on behalf of the caller."""
-        address = request.client.host if request.client else "nowhere"
-        repeated, caller = idempotency_key(request), caller_of(request.scope)
+        repeated, who = idempotency_key(request), who_asks(request, holder)
 
         def for_holder(study: SharedStudy) -> Any:
-            with study.on_behalf_of(holder or f"{caller.name or 'somebody'}@{address}", repeated):
+            with study.on_behalf_of(who, repeated):
                 return act(study)
 
         result = await how(key, for_holder)
+        request.scope[DONE] = who, in_ranges(set(_tests_in(body, result)))
         live.nudge(key)
         return result
 
@@ -78,7 +110,9 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
         def add(act: Act) -> Act:
             async def route(study: Key, body: Any, request: Request) -> Response:
-                return json_response(await change(study, request, body.holder, lambda one: act(one, body), how) or {})
+                return json_response(
+                    await change(study, request, body.holder, lambda one: act(one, body), how, body) or {}
+                )
 
             route.__name__, route.__doc__ = act.__name__, act.__doc__
             route.__annotations__["body"] = get_type_hints(act)["body"]
@@ -90,7 +124,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
     @action("ask", models.Asked, served.decide, keyed=True)
     def ask(one: SharedStudy, body: inputs.Ask) -> dict[str, Any]:
         """Tests to make now. None and not done: wait for results that are out."""
-        tests, done = one.ask_or_done(body.n, body.days, body.lease)
+        tests, done = one.ask_or_done(None if body.block else body.n, body.days, body.lease)
         return {"tests": [one.test_data(test) for test in tests], "done": done}
 
     @action("tell", models.Told)
@@ -100,10 +134,11 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         A test of several metrics is told all its values at once, as an object.
         """
         results = [(one.find_test(told), told.value) for told in body.results]
-        if len(results) == 1:
-            one.tell(*results[0])
-        else:
-            one.tell_many(results)
+        with _naming_all(one, results, "results"):
+            if len(results) == 1:
+                one.tell(*results[0])
+            else:
+                one.tell_many(results)
         metrics.told(len(results))
         return {"told": len(results)}
 
@@ -121,27 +156,41 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         Nothing is recorded. It is for pages on which people type: ask them, and if the value is right send it as it is.
         """
         told = [(one.find_test(row), row.value) for row in body.told]
-        one.check_far(told, [_given(result) for result in body.given])
+        with _naming_all(one, told, "told"):
+            one.check_far(told, [_given(result) for result in body.given])
 
-    @post("csv", models.Told, keyed=True, **_CSV)
-    async def csv(study: Key, request: Request, holder: Holder = None, check_far: CheckFar = False) -> Response:
-        """Record a CSV file of results, all or none.
+    @post("csv", models.Told, keyed=True, **_FILE)
+    async def tell_file(
+        study: Key,
+        request: Request,
+        holder: Holder = None,
+        check_far: CheckFar = False,
+        ignore: Ignore = None,
+        columns: Columns = None,
+        past: Past = False,
+        again: Again = False,
+    ) -> Response:
+        """Record a file of results, CSV or an Excel workbook, all or none. It is read as what it is.
 
         Its columns are test,value or arm,metric,value; or test or arm and a column for each metric. A study with items
         has a column item, too. A test without a value is passed over. With `check_far`, values that lie far outside
         those that their metric has shown are refused with the kind "far value".
+        Columns that the study does not know are refused, too, unless `ignore` names them.
         """
         data = await request.body()
-        lines = data.count(b"\n") + data.count(b"\r")
+        lines = 0 if data.startswith(ZIPPED) else data.count(b"\n") + data.count(b"\r")
         if lines > limits.csv_lines:
             raise Refusal(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
-        recorded = await change(
-            study,
-            request,
-            holder,
-            lambda one: tell_results(one, data, "the file", check_far=check_far),
-            served.do_slowly,
-        )
+        how: dict[str, Any] = {"check_far": check_far, "ignore": ignore or ()}
+        if past:
+            how |= {"once": not again, "columns": read_columns(columns)}
+        elif columns or again:
+            raise Refusal(422, "past: must be true for map and again", "past")
+
+        def record(one: SharedStudy) -> Recorded:
+            return (import_results if past else tell_results)(one, data, "the file", **how)
+
+        recorded = await change(study, request, holder, record, served.do_slowly)
         metrics.told(recorded.results)
         counts = {"known": recorded.known, "skipped": recorded.skipped}
         return json_response({"told": recorded.results, **{key: count for key, count in counts.items() if count}})
@@ -153,9 +202,9 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         one.correct(one.find_test(body), body.value, body.reason)
 
     @action("fail", keyed=True)
-    def fail(one: SharedStudy, body: inputs.OneTest) -> None:
+    def fail(one: SharedStudy, body: inputs.EndedTests) -> None:
         """Say that an attempt failed, for a reason that has nothing to do with its result: it is made again."""
-        one.fail(one.find_test(body), body.reason)
+        one.for_each(_named(body), lambda test: one.fail(test, body.reason))
 
     @action("set-aside", keyed=True)
     def set_aside(one: SharedStudy, body: inputs.SetAside) -> None:
@@ -163,9 +212,9 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         one.set_aside(one.find_test(body), body.reason, kind=body.kind)
 
     @action("abandon")
-    def abandon(one: SharedStudy, body: inputs.OneTest) -> None:
+    def abandon(one: SharedStudy, body: inputs.EndedTests) -> None:
         """Give a test up, for a reason that has nothing to do with its result."""
-        one.abandon(one.find_test(body), body.reason)
+        one.for_each(_named(body), lambda test: one.abandon(test, body.reason))
 
     @action("release", models.Released, keyed=True)
     def release(one: SharedStudy, body: inputs.FreedTests) -> dict[str, list[int]]:
@@ -184,14 +233,19 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("extend", models.Allowed, served.decide, keyed=True, tag="studies")
     def extend(one: SharedStudy, body: inputs.Extend) -> dict[str, float | None]:
-        """Allow more tests than before, or tests of more cost. The guarantee stays as it is."""
-        now = one.extend(body.tests, body.cost)
-        return {"tests": now.tests, "cost": now.cost}
+        """Allow more tests than before, tests of more cost, or more blocks. The guarantee stays as it is."""
+        now = one.extend(body.tests, body.cost, blocks=body.blocks, hours=body.hours)
+        return {name: getattr(now, name) for name in UNITS}
 
     @action("arms/add", how=served.decide, keyed=True, tag="studies")
     def add_arms(one: SharedStudy, body: inputs.NewArms) -> None:
         """Add arms. The study's plan must have a reserve for them."""
         one.add_arms(body.arms)
+
+    @action("reserve", how=served.decide, keyed=True, tag="studies")
+    def set_reserve(one: SharedStudy, body: inputs.NewReserve) -> None:
+        """Before the first test: change the share of delta that is kept for arms that come later or are retired."""
+        one.set_reserve(body.share)
 
     @action("arms/retire", how=served.decide, keyed=True, tag="studies")
     def retire(one: SharedStudy, body: inputs.RetiredArm) -> None:
@@ -205,9 +259,62 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
             await change(study, request, None, lambda one: one.archive(undo=body.undo), served.decide)
         except UnreadableStudy:
             # A study that cannot be read can still be archived.
-            await served.do(lambda: served.storage.archive(study, "service", undo=body.undo))
+            await served.do(lambda: served.storage.archive(study, who_asks(request, None), undo=body.undo))
             live.nudge(study)
         return json_response({})
+
+    @post("delete", tag="studies")
+    async def delete(study: Key, body: Annotated[inputs.Delete, Body()], request: Request) -> Response:
+        """Remove an archived study and all its results, for good. Its name and number stay in the audit."""
+        await served.delete(study, body.name, who_asks(request, None))
+        live.nudge(study)
+        return json_response({})
+
+
+def _tests_in(body: BaseModel | None, result: Any) -> Iterator[int]:
+    """The numbers of the tests that a request names, and its answer."""
+    if isinstance(result, Recorded) and result.first is not None and result.last is not None:
+        yield from range(result.first, result.last + 1)
+    yield from () if body is None else _numbers([getattr(body, "test", None)])
+    for data in ({} if body is None else vars(body), result if isinstance(result, dict) else {}):
+        for name in ("tests", "results", "ids", "released"):
+            yield from _numbers(data.get(name))
+
+
+def _numbers(listed: Any) -> Iterator[int]:
+    """The numbers in a list of tests, of results, or of numbers. Other fields may have the same name."""
+    for one in listed if isinstance(listed, list) else ():
+        number = one["id"] if isinstance(one, dict) else getattr(one, "test", one)
+        if isinstance(number, int):
+            yield number
+
+
+def _named(body: inputs.EndedTests) -> list[inputs.NamedTest]:
+    """The tests that a request is about: one that it describes, or several by their numbers."""
+    described = {"arm": body.arm, "metric": body.metric, "item": body.item}
+    if (body.test is None) == (not body.tests):
+        raise Refusal(422, "test: give it, or the tests, and not both", "test")
+    if body.test is not None:
+        return [inputs.NamedTest(test=body.test, **described)]
+    if any(name is not None for name in described.values()):
+        raise Refusal(422, "tests: several are given by their numbers alone", "tests")
+    return [inputs.NamedTest(test=test) for test in dict.fromkeys(body.tests)]
+
+
+@contextlib.contextmanager
+def _naming_all(study: SharedStudy, results: Sequence[tuple[Test | int, Result]], path: str) -> Iterator[None]:
+    """If a value is refused, complain of all values that would be, each by its place in the request."""
+    try:
+        yield
+    except RefusedValue as error:
+        wrong: list[Complaint] = []
+        for k, (test, value) in enumerate(results):
+            try:
+                study.check_told(test, value)
+            except InvalidInput as refused:
+                wrong += [one.within(f"{path}[{k}]", one.sentence) for one in refused.complaints]
+        sentences = dict.fromkeys([str(error), *(complaint.sentence for complaint in wrong)])
+        raise RefusedValue.of(wrong or error.complaints, "\n".join(sentences)) from None
 
 
 def _given(result: inputs.NewResult | inputs.NewResults) -> GivenResult:

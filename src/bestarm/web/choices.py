@@ -96,11 +96,15 @@ _ORDERS: dict[Order, tuple[str, str]] = {
 
 _GOALS: dict[Goal, tuple[str, str]] = {
     "best": (
-        "the best feasible arm, or a short list that holds it",
-        "With more than one arm, the study ends as soon as at most that many can still be the best.",
+        "the best feasible one, or a short list that holds it",
+        "With more than one, the study ends as soon as at most that many can still be the best.",
     ),
-    "any feasible": ("any feasible arm", "The study ends as soon as any arm is sure to keep to every limit."),
-    "top": ("the best feasible arms, as many as you say", "All feasible arms, if there are fewer."),
+    "any feasible": ("any feasible one", "The study ends as soon as any is sure to keep to every limit."),
+    "every feasible": (
+        "every feasible one",
+        "Each is certain in the end to keep to every limit, or not to. What there is to make best does not matter.",
+    ),
+    "top": ("the best feasible ones, as many as you say", "All that are feasible, if there are fewer."),
 }
 
 

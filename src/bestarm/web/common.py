@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from bestarm.parsing import Malformed, read_json
 from bestarm.storage.keys import LONGEST_KEY, check_key
+from bestarm.study.intake.xlsx_file import XLSX
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.access import caller_of
@@ -28,9 +29,9 @@ def _digits(text: Any) -> Any:
 
 
 DIGITS = BeforeValidator(_digits)
-"""A whole number in an address: decimal digits only."""
+"""A whole number in an address: decimal digits only. It comes last, so that its limits are described as such."""
 
-Key = Annotated[int, DIGITS, Path(ge=1, le=2**31 - 1, description="The study's number.")]
+Key = Annotated[int, Path(ge=1, le=2**31 - 1, description="The study's number."), DIGITS]
 
 _REASONS = {
     400: "The body is not valid JSON.",
@@ -75,11 +76,11 @@ class StrictRoute(APIRoute):
             if request.method == "POST":
                 # A form of another site cannot send these types without permission, so it cannot post through a user's
                 # browser.
-                wanted = "text/csv" if self.path.endswith("/csv") else "application/json"
-                if request.headers.get("content-type", "").split(";")[0].strip().casefold() != wanted:
-                    reason = f"the body must be {wanted}, and the header Content-Type must say so"
+                wanted = ("text/csv", XLSX) if self.path.endswith("/csv") else ("application/json",)
+                if request.headers.get("content-type", "").split(";")[0].strip().casefold() not in wanted:
+                    reason = f"the body must be {' or '.join(wanted)}, and the header Content-Type must say so"
                     raise Refusal(415, reason, "Content-Type")
-                if wanted != "text/csv" and (body := await request.body()):
+                if "text/csv" not in wanted and (body := await request.body()):
                     # The request caches it here.
                     request._json = _read_body(body)
             return await handle(request)

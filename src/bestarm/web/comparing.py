@@ -56,7 +56,7 @@ def add_comparison(router: APIRouter, served: ServedStudies) -> None:
     """Put the route into the router."""
 
     @router.get("/comparison", response_model=list[ComparedStudy], responses=READ, tags=["studies"])
-    async def comparison(
+    async def compare_studies(
         studies: Annotated[
             str,
             Query(

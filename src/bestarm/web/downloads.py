@@ -1,4 +1,4 @@
-"""The routes that hand out files: a study's record, and its report."""
+"""The routes that hand out files: a study's record, its report, and sheets to fill in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from bestarm.study.files.backup import write_backup
 from bestarm.study.files.exchange import write_csv, write_json
-from bestarm.study.files.report import study_report
+from bestarm.study.files.sheets import write_blank_sheet
+from bestarm.study.files.workbook import write_workbook
+from bestarm.study.intake.xlsx_file import XLSX
+from bestarm.study.reports.report import study_report
+from bestarm.validation import UNSTATED, NotFound
 from bestarm.web.common import READ, Key
 from bestarm.web.shared import SharedStudy
 from bestarm.web.studies import ServedStudies, unless_gone
@@ -41,7 +46,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
         response_class=StreamingResponse,
         tags=["downloads"],
     )
-    async def export(
+    async def export_study(
         study: Key,
         request: Request,
         form: Annotated[Literal["csv", "json"], Query(alias="format", description="Of the file.")] = "csv",
@@ -56,17 +61,73 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
         return StreamingResponse(growing.pieces(), headers=_attached(shared, form), media_type=kind)
 
     @router.get(
+        "/studies/{study}/backup",
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **READ},
+        response_class=StreamingResponse,
+        tags=["downloads"],
+    )
+    async def get_backup(study: Key, request: Request) -> Response:
+        """Everything of the study, as `bestarm export --all` writes it; `bestarm import` restores it."""
+        shared = await served.study(study)
+        growing = GrowingFile()
+        served.threads.start(
+            "files", lambda: growing.fill(lambda out: write_backup(served.storage, shared.record, out))
+        )
+        await unless_gone(request, asyncio.ensure_future(growing.begin()), growing.leave)
+        headers = _attached(shared, "backup")
+        return StreamingResponse(growing.pieces(), headers=headers, media_type="text/plain; charset=utf-8")
+
+    @router.get(
+        "/studies/{study}/sheet",
+        responses={
+            200: {
+                "content": {
+                    XLSX: {"schema": {"type": "string", "format": "binary"}},
+                    "text/csv": {"schema": {"type": "string"}},
+                }
+            },
+            **READ,
+        },
+        response_class=Response,
+        tags=["downloads"],
+    )
+    async def get_sheet(
+        study: Key,
+        form: Annotated[Literal["xlsx", "csv"], Query(alias="format", description="Of the file.")] = "xlsx",
+        holder: Annotated[str | None, Query(max_length=200, description="Only the tests that this holder has.")] = None,
+    ) -> Response:
+        """A sheet to fill in, with all tests that are out: an Excel workbook, or CSV. `POST csv` takes it back."""
+        shared = await served.study(study)
+        data = await served.do_slowly(study, lambda one: _sheet(one, form, holder))
+        kind = XLSX if form == "xlsx" else "text/csv; charset=utf-8"
+        return Response(data, headers=_attached(shared, form), media_type=kind)
+
+    @router.get(
         "/studies/{study}/report",
         responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}, **READ},
         response_class=Response,
         tags=["downloads"],
     )
-    async def report(study: Key) -> Response:
+    async def get_report(study: Key) -> Response:
         """The report, one self-contained HTML file."""
         shared = await served.study(study)
         page = await served.do_slowly(study, lambda one: study_report(one, forecast=False))
         kind = "text/html; charset=utf-8"
         return Response(page.encode("utf-8", "replace"), headers=_attached(shared, "html"), media_type=kind)
+
+
+def _sheet(study: SharedStudy, form: str, holder: str | None) -> bytes:
+    """A sheet of the tests that are out: all of them, or those of one holder."""
+    tests = [test for test, row in study.pending() if holder is None or (row.holder == holder and row.expires)]
+    if not tests:
+        raise NotFound("tests", UNSTATED, "there are none to fill in; ask for some first")
+    if form == "xlsx":
+        book = io.BytesIO()
+        write_workbook(study, tests, book)
+        return book.getvalue()
+    text = io.StringIO(newline="")
+    write_blank_sheet(study, tests, text)
+    return text.getvalue().encode("utf-8", "replace")
 
 
 def _attached(study: SharedStudy, ending: str) -> dict[str, str]:

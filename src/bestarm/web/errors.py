@@ -26,7 +26,11 @@ from bestarm.web.inputs import FORM, LARGEST_INTEGER
 LONGEST_REASON = 10_000
 LONGEST_VALUE = 200
 MOST_CHOICES = 100
-"""How much of an error is sent to the client: characters of its texts, and choices."""
+MOST_COMPLAINTS = 50
+"""How much of an error is sent to the client: characters of its texts, choices, and complaints about a request."""
+
+MALFORMED = "malformed"
+"""The kind of error of a request that is not as the description has it, whatever studies there are."""
 
 _INTERNAL = "The service failed at this request; its log says more."
 
@@ -181,19 +185,26 @@ def _bad_request(error: RequestValidationError) -> Refusal:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return Refusal(400, f"the body is not valid JSON: {first['ctx']['error']}")
-    source, *rest = first["loc"]
+    complaints = [_complaint(one) for one in error.errors()[:MOST_COMPLAINTS]]
+    said = "; ".join(complaint.sentence for complaint in complaints)
+    return Refusal(422, said, complaints[0].field, kind=MALFORMED, complaints=complaints)
+
+
+def _complaint(error: Any) -> Complaint:
+    """One of pydantic's errors about a request, in the user's words."""
+    source, *rest = error["loc"]
     field = _path(part for part in rest if not str(part).startswith(FORM)) or None
-    words = _WORDS.get(first["type"]) or str(first["msg"]).replace("Input should", "must").replace("String", "must")
-    if first["type"] == "float_type" and isinstance(first["input"], str):
+    words = _WORDS.get(error["type"]) or str(error["msg"]).replace("Input should", "must").replace("String", "must")
+    if error["type"] == "float_type" and isinstance(error["input"], str):
         # "3,5" is not a number, and the reader of typed numbers says why.
         try:
-            read_decimal(first["input"])
+            read_decimal(error["input"])
         except ValueError as reason:
             words = str(reason)
     if field is None:
-        return Refusal(422, f"the {source} {words}")
+        return Complaint(f"the {source} {words}", reason=f"the {source} {words}")
     sentence = f"{field}{' ' if words.startswith('is ') else ': '}{words}"
-    return Refusal(422, sentence, field, complaints=[Complaint(sentence, field, first["input"], words)])
+    return Complaint(sentence, field, error["input"], words)
 
 
 _PHRASES = {404: "there is nothing at this address", 405: "this address does not take requests of this kind"}

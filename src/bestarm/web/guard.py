@@ -8,7 +8,7 @@ import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,7 +17,8 @@ from bestarm.web.access import CALLER, Access
 from bestarm.web.errors import Refusal, error_response, unexpected_error
 from bestarm.web.limits import Limits
 from bestarm.web.protocol import answering
-from bestarm.web.roles import ANYBODY, is_data, likely_needed
+from bestarm.web.roles import ANYBODY, PROBES, is_data, likely_needed
+from bestarm.web.sessions import BY_SCRIPT
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -32,6 +33,8 @@ _HEADERS = {
 }
 ROLE_HEADER = "Bestarm-Role"
 """The header that says what the caller may do, so that a page offers only that."""
+NAME_HEADER = "Bestarm-Name"
+"""The header that says who the caller is, in percent encoding, so that a page need not ask for a name."""
 _MOST_ADDRESSES = 10_000
 
 
@@ -91,10 +94,14 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
-                # A browser asks about the dashboard's files every time, so that an upgrade is seen at once.
-                headers["Cache-Control"] = "no-store" if is_data(scope["path"]) else "no-cache"
+                # A browser asks about the dashboard's page every time, so that an upgrade is seen at once.
+                headers.setdefault(
+                    "Cache-Control", "no-store" if is_data(scope["path"]) or scope["path"] in PROBES else "no-cache"
+                )
                 if caller := scope.get(CALLER):
                     headers[ROLE_HEADER] = caller.role
+                    if caller.name:
+                        headers[NAME_HEADER] = quote(caller.name, safe="")
                 if has_rest:
                     headers["Connection"] = "close"
             await send(message)
@@ -111,8 +118,10 @@ class Guard:
             if not has_room:
                 raise Refusal(503, "too many connections are open; try again later", None, Retry_After="5")
             self._check_rate(scope)
-            self._check_origin(scope, headers)
+            if scope["path"] not in PROBES:
+                self._check_host(headers)
             await self._check_caller(scope, headers)
+            self._check_site(scope, headers)
             if scope["method"] == "POST" and scope["path"].startswith("/api/") and scope["path"] != "/api/health":
                 receive = await self._whole_body(scope, headers, receive, hold)
             elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
@@ -138,27 +147,39 @@ class Guard:
             reason = f"too many requests: at most {self._limits.rate:g} a second are answered"
             raise Refusal(429, reason, None, Retry_After=str(max(1, math.ceil(wait))))
 
-    def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Without a token, a page of another site must not get here through a browser on this machine."""
-        host = headers.get("host", "")
-        name = _host_name(host)
+    def _check_host(self, headers: Headers) -> None:
+        """Without a token, no site may point its own name here."""
+        name = _host_name(headers.get("host", ""))
         if self._hosts:
             if name not in self._hosts and not (self._access.is_open and is_loopback(name)):
-                raise Refusal(403, "this service does not answer under that host name", "Host")
+                reason = f"this service does not answer under the host name {name[:255]!r}; --allow-host allows one"
+                raise Refusal(403, reason, "Host")
         elif self._access.is_open and not is_loopback(name):
             raise Refusal(403, "without a token this service answers under loopback names only", "Host")
-        if self._access.is_open and is_data(scope["path"]):
-            origin = headers.get("origin")
-            is_other = origin is not None and _site(origin) != host.casefold()
-            if is_other or headers.get("sec-fetch-site") == "cross-site":
-                raise Refusal(403, "requests from other sites are refused", "Origin")
 
     async def _check_caller(self, scope: Scope, headers: Headers) -> None:
         needed = likely_needed(scope["method"], scope["path"])
         if not is_data(scope["path"]) or needed == ANYBODY:
             return
-        scope[CALLER] = caller = await self._access.identify(headers)
+        scope[CALLER] = caller = await self._access.identify(scope, headers)
         caller.check(needed)
+
+    def _check_site(self, scope: Scope, headers: Headers) -> None:
+        """Where the browser alone says who asks, a page of another site must not get here through it."""
+        caller = scope.get(CALLER)
+        is_by_browser = caller is not None and caller.is_by_browser
+        if not is_data(scope["path"]) or not (self._access.is_open or is_by_browser):
+            return
+        origin, fetched = headers.get("origin"), headers.get("sec-fetch-site")
+        is_other = origin is not None and _site(origin) != headers.get("host", "").casefold()
+        # Browsers know this best: a proxy may have changed the port in Host. They do not say it over plain HTTP.
+        if is_by_browser and fetched is not None:
+            is_other = fetched not in ("same-origin", "none")
+        if is_other or fetched == "cross-site":
+            raise Refusal(403, "requests from other sites are refused", "Origin")
+        if is_by_browser and scope["method"] not in ("GET", "HEAD") and BY_SCRIPT not in headers:
+            reason = f"a change by a user whom a browser signs in takes the header {BY_SCRIPT}, with any value"
+            raise Refusal(403, reason, BY_SCRIPT)
 
     # -------------------------------------------------------------------------------------------------- the body
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StrictBool, Tag
 
+from bestarm.noises.duel import Duel, Verdict
+from bestarm.noises.shares import is_share
 from bestarm.storage.base import Aside
 from bestarm.study.record.checks import LONGEST_LEASE, MOST_DAYS
-from bestarm.validation import LONGEST_NAME, MOST, MOST_TESTS
+from bestarm.validation import LONGEST_NAME, MOST, MOST_TESTS, described
 
 MOST_RESULTS = 10_000
 """Results or tests in one request."""
@@ -17,8 +19,17 @@ MOST_RESULTS = 10_000
 LARGEST_INTEGER = 2**53 - 1
 """The largest whole number that every program reads from JSON as it is."""
 
+
+def _whole(data: Any) -> Any:
+    # Some languages have one kind of number and write 3 as 3.0, which JSON schema takes for the same.
+    return int(data) if isinstance(data, float) and data.is_integer() else data
+
+
+WHOLE = BeforeValidator(_whole)
+"""Comes last, so that the limits before it are described as such."""
+
 TestId = Annotated[
-    int, Field(ge=1, le=LARGEST_INTEGER, strict=True, description="The number of a test, as ask returned it.")
+    int, Field(ge=1, le=LARGEST_INTEGER, strict=True, description="The number of a test, as ask returned it."), WHOLE
 ]
 FORM = "\0"
 """Prefixes of the alternatives that pydantic names in the location of an error."""
@@ -32,12 +43,21 @@ def _forms(choose: Callable[[Any], str]) -> Discriminator:
     return Discriminator(lambda data: FORM + choose(data))
 
 
+def _form_of(data: Any) -> str:
+    if isinstance(data, bool):
+        return "yes or no"
+    return "verdict" if data in [*Duel.words] else "share" if is_share(data) else "number"
+
+
+ShareText = Annotated[str, Field(max_length=60, pattern="^ *[0-9]+ *(/|of) *[0-9]+ *$")]
 Value = Annotated[
     Annotated[float, Field(strict=True, allow_inf_nan=False), _form("number")]
-    | Annotated[bool, Field(strict=True), _form("yes or no")],
-    _forms(lambda data: "yes or no" if isinstance(data, bool) else "number"),
+    | Annotated[bool, Field(strict=True), _form("yes or no")]
+    | Annotated[Verdict, _form("verdict")]
+    | Annotated[ShareText, _form("share")],
+    _forms(lambda data: _form_of(data)),
 ]
-"""True and False are natural results of a yes-or-no test."""
+"""True and False are natural results of a yes-or-no test, words of a duel, and k/n of several trials."""
 Values = dict[str, Value]
 """Numbers by metric, of a test that yields several."""
 AnyValue = Annotated[
@@ -49,12 +69,13 @@ Holder = Annotated[
     str | None,
     Field(default=None, max_length=200, description="The holder's name; by default the client's address."),
 ]
-Place = Annotated[int, Field(ge=0, lt=MOST_RESULTS, strict=True)]
-Reason = Annotated[str, Field(max_length=2000)]
+Place = Annotated[int, Field(ge=0, lt=MOST_RESULTS, strict=True), WHOLE]
+Remark = Annotated[str, Field(max_length=2000)]
+Reason = Annotated[Remark, described(minLength=1)]
 Lease = Annotated[float, Field(gt=0, le=LONGEST_LEASE, strict=True, allow_inf_nan=False, description="Seconds.")]
 Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=False)]
-Name = Annotated[str, Field(max_length=LONGEST_NAME)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, strict=True)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME), described(minLength=1)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, strict=True), WHOLE]
 
 
 class _Input(BaseModel):
@@ -63,6 +84,10 @@ class _Input(BaseModel):
 
 class _Action(_Input):
     holder: Holder
+
+
+class Empty(_Input):
+    """Nothing."""
 
 
 class NewStudy(_Input):
@@ -83,10 +108,12 @@ class Ask(_Action):
     """A request for tests to make. They are the holder's until they are told, failed or released.
 
     With `days` the status says so when the holder has not told them by then. With `lease` the holder promises to
-    `renew` within that many seconds, and otherwise loses them.
+    `renew` within that many seconds, and otherwise loses them. With `block` they are all tests of the next block of a
+    study with blocks, and `n` does not count.
     """
 
-    n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True)] = 1
+    n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True), WHOLE] = 1
+    block: StrictBool = False
     days: Days | None = None
     lease: Lease | None = None
 
@@ -113,8 +140,9 @@ class Tell(_Action):
 
 
 Item = Annotated[
-    Annotated[Name, _form("name")] | Annotated[int, Field(ge=1, le=LARGEST_INTEGER, strict=True), _form("number")],
-    _forms(lambda data: "number" if isinstance(data, int) else "name"),
+    Annotated[Name, _form("name")]
+    | Annotated[int, Field(ge=1, le=LARGEST_INTEGER, strict=True), WHOLE, _form("number")],
+    _forms(lambda data: "number" if isinstance(data, int | float) else "name"),
     Field(description="What it was measured on, by name or number. In a study with items it must be said."),
 ]
 
@@ -165,18 +193,24 @@ class Correct(NamedTest, _Action):
     """A result that was told wrongly, as it should have been. Of several metrics, those not given stay as they are."""
 
     value: AnyValue
-    reason: Reason = ""
+    reason: Reason
 
 
-class OneTest(NamedTest, _Action):
-    """A test whose attempt failed, or that is given up, and why."""
+class EndedTests(_Action):
+    """A test whose attempt failed, or that is given up, and why; or several, by their numbers, for the same reason."""
 
-    reason: Reason = ""
+    test: TestId | None = None
+    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
+    arm: Name | None = None
+    metric: Name | None = None
+    item: Name | None = None
+    reason: Reason
 
 
-class SetAside(OneTest):
+class SetAside(NamedTest, _Action):
     """A test whose attempt ended this way, before it is known what that counts as."""
 
+    reason: Remark = ""
     kind: Aside = "failed"
 
 
@@ -197,10 +231,12 @@ class HeldTests(_Action):
 
 
 class Extend(_Action):
-    """How much more a study may use than before: tests, or cost."""
+    """How much more a study may use than before: tests, cost, whole blocks, or hours."""
 
-    tests: Annotated[int, Field(gt=0, le=MOST_TESTS, strict=True)] | None = None
+    tests: Annotated[int, Field(gt=0, le=MOST_TESTS, strict=True), WHOLE] | None = None
     cost: Annotated[float, Field(gt=0, le=MOST, strict=True, allow_inf_nan=False)] | None = None
+    blocks: Annotated[int, Field(gt=0, le=MOST_TESTS, strict=True), WHOLE] | None = None
+    hours: Annotated[float, Field(gt=0, le=MOST, strict=True, allow_inf_nan=False)] | None = None
 
 
 class NewArms(_Action):
@@ -209,14 +245,26 @@ class NewArms(_Action):
     arms: Annotated[list[Name], Field(min_length=1, max_length=MOST_RESULTS)]
 
 
+class NewReserve(_Action):
+    """The share of delta to keep for arms that come later or are retired."""
+
+    share: Annotated[float, Field(ge=0, lt=1, strict=True, allow_inf_nan=False)]
+
+
 class RetiredArm(_Action):
     """An arm to be taken out, and why."""
 
     arm: Name
-    reason: Reason = ""
+    reason: Remark = ""
 
 
 class Archive(_Input):
     """Put the study away, or bring it back."""
 
     undo: Annotated[bool, Field(strict=True)] = False
+
+
+class Delete(_Input):
+    """Remove the study for good."""
+
+    name: Annotated[str, Field(max_length=LONGEST_NAME, description="The study's name, so that no other is deleted.")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -13,10 +13,12 @@ from bestarm.analysis.standing import knowledge
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
-from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.status import UNSAID, Status
 from bestarm.client import StudyLine
 from bestarm.client.answers import NULLS
 from bestarm.storage.base import Event, Pending
+from bestarm.storage.tokens import Role
+from bestarm.web.access import Through
 from bestarm.web.inputs import Values
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -38,7 +40,9 @@ class Complaint(BaseModel):
 class ErrorDetail(BaseModel):
     """What is wrong: the field at fault, if it is one, and the reason in a sentence.
 
-    `kind` names the mistake for programs: "invalid", "not found", "name taken", "already told", "refused value" …
+    `kind` names the mistake for programs: "malformed" if the request is not as described here, whatever studies there
+    are; "invalid" if the study or the plan does not go with it; "not found", "name taken", "already told", "refused
+    value" …
     `complaints` splits the sentence, so that each part can be shown at its field.
     """
 
@@ -52,6 +56,14 @@ class Error(BaseModel):
     """The answer to a request that cannot be fulfilled."""
 
     error: ErrorDetail
+
+
+class Visitor(BaseModel):
+    """Who a caller is: the name of their token, if they have one, what it allows, and how they showed it."""
+
+    name: str | None
+    role: Role
+    through: Through
 
 
 class Nothing(BaseModel):
@@ -75,14 +87,22 @@ class Health(BaseModel):
     token: bool
 
 
-def _fields_of(kind: type, *, without: str = "") -> Callable[[type[Model]], type[Model]]:
-    """Adds the fields of a data class or named tuple to a model that does not have them yet. All of them are always
-    there; where JSON has no number for what they say, they are null."""
+class Probe(BaseModel):
+    """How the service is: `alive` or `ready`."""
+
+    status: str
+
+
+def _fields_of(
+    kind: type, *, without: str = "", optional: Collection[str] = ()
+) -> Callable[[type[Model]], type[Model]]:
+    """Adds the fields of a data class or named tuple to a model that does not have them yet. All of them but
+    `optional` ones are always there; where JSON has no number for what they say, they are null."""
 
     def add(model: type[Model]) -> type[Model]:
         known, nulls = {*model.model_fields, without}, NULLS.get(kind, {})
         fields: dict[str, Any] = {
-            name: (hint | None if name in nulls else hint, ...)
+            name: (hint | None, None) if name in optional else (hint | None if name in nulls else hint, ...)
             for name, hint in get_type_hints(kind).items()
             if name not in known
         }
@@ -96,7 +116,8 @@ class StudyRow(BaseModel):
     """One line of the list of studies. What the results say is null while it is being computed.
 
     `left` is how many arms can still be the answer; `answered` are those of the answer, and `claim` says what was
-    certified of them, if it is not that one arm is feasible and best; `slack` says whether any constraint has one.
+    certified of them, if it is not that one arm is feasible and best; `decided` says how many arms are decided, where
+    every feasible arm is asked for; `slack` says whether any constraint has one.
     `guarantee` is "void" if the results contradict what it rests on, which `void_because` says. `error` says why a
     study cannot be read; what its plan says is null then, if it is the plan that cannot be.
     """
@@ -160,17 +181,19 @@ class Forecast(BaseModel):
 class ResultWords(BaseModel):
     """What results of a metric are: what to type, in a word or two, and what is assumed of them.
 
-    They lie between `low` and `high`; null where there is no limit.
+    They lie between `low` and `high`; null where there is no limit. `words` stand for 0 and 1 where people type them.
     """
 
     hint: str
     sentence: str
     low: float | None
     high: float | None
+    words: dict[str, float] = {}
 
 
 class Measured(BaseModel):
-    """What one test of an arm yields: its name, its metrics, and their places, from 0, in the lists of each arm."""
+    """What one test of an arm yields: its name, its metrics, and their places, from 0, in the lists of each arm. Scores
+    of judges have none."""
 
     name: str
     metrics: list[str]
@@ -178,7 +201,7 @@ class Measured(BaseModel):
     cost: float
 
 
-@_fields_of(Status)
+@_fields_of(Status, without="outlook", optional=UNSAID)
 class StudyStatus(BaseModel):
     """Where a study stands. `version` changes whenever something is recorded.
 
@@ -274,6 +297,15 @@ class PendingTest(BaseModel):
     place: int | None = _MORE["place"]
 
 
+class WaitingResult(TestToMake):
+    """A result that is recorded, and counts when those of earlier tests or items, or of the rest of its block, are
+    there."""
+
+    place: int | None = _MORE["place"]
+    held: bool = Field(default=False, description="Whether it waits for the turn of its item. Only there if it does.")
+    values: dict[str, float] = Field(description="By metric.")
+
+
 @_fields_of(Event, without="more")
 class LogEntry(BaseModel):
     """Something that happened in a study. If a test has several metrics, `values` has the results and `value` none."""
@@ -294,6 +326,8 @@ class Allowed(BaseModel):
 
     tests: float | None
     cost: float | None
+    blocks: float | None = None
+    hours: float | None = None
 
 
 class Progress(BaseModel):

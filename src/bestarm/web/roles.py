@@ -16,21 +16,41 @@ Needed = Role | Literal["anybody"]
 OTHER = "other"
 """The name for requests that match no route."""
 
+PROBES = ("/livez", "/readyz")
+"""What those who run the service ask, under whatever host name and without a token."""
+
 _ONE = "/api/studies/{study}"
-_LOOK_AT_ALL = ("/api/choices", "/api/comparison", "/api/events", "/api/studies", _ONE, "/metrics")
-_LOOK_AT_ONE = ("differences", "done", "events", "export", "forecast", "history", "log", "pending", "report")
+_LOOK_AT_ALL = ("/api/choices", "/api/comparison", "/api/events", "/api/session", "/api/studies", _ONE, "/metrics")
+_LOOK_AT_ONE = (
+    *("backup", "differences", "done", "events", "export", "forecast", "history", "log", "pending", "report", "sheet"),
+    "waiting",
+)
 _MEASURE = ("abandon", "add", "ask", "check-far", "correct", "csv", "fail", "release", "renew", "set-aside", "tell")
-_MANAGE = ("archive", "arms/add", "arms/retire", "extend")
+_MANAGE = ("archive", "arms/add", "arms/retire", "delete", "extend", "reserve")
 
 NEEDED: dict[str, Needed] = {
     "GET /api/health": ANYBODY,
+    **dict.fromkeys((f"GET {path}" for path in PROBES), ANYBODY),
     **dict.fromkeys((f"GET {path}" for path in _LOOK_AT_ALL), "read"),
     **dict.fromkeys((f"GET {_ONE}/{name}" for name in _LOOK_AT_ONE), "read"),
     **dict.fromkeys((f"POST {_ONE}/{name}" for name in _MEASURE), "work"),
     **dict.fromkeys((f"POST {_ONE}/{name}" for name in _MANAGE), "manage"),
     "POST /api/studies": "manage",
+    # Signing in and out changes no study.
+    "POST /api/session": "read",
+    "POST /api/session/end": "read",
 }
 """By method and path. A route that is not here cannot be made."""
+
+PAGES = ("/", "/new", "/reference", "/compare", "/studies/{study}")
+"""The addresses of the dashboard's one page, which shows what its address says."""
+
+OWN_NAMES = frozenset(path.split("/")[1] for path in (*(key.split()[1] for key in NEEDED), *PAGES)) | {
+    "assets",
+    "openapi.json",
+    "static",
+}
+"""The first parts of all addresses of the service."""
 
 
 def needed(methods: Iterable[str], path: str) -> Needed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,12 +9,12 @@ from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
 from bestarm import __version__
-from bestarm.analysis.status.status import plain
+from bestarm.answer import plain
 from bestarm.problem import Plan
 from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import inputs, models
-from bestarm.web.access import Access, caller_of
+from bestarm.web.access import Access, caller_of, who_asks
 from bestarm.web.actions import add_actions
 from bestarm.web.choices import Choices, all_choices
 from bestarm.web.common import (
@@ -29,13 +28,16 @@ from bestarm.web.common import (
     takes_key,
 )
 from bestarm.web.comparing import add_comparison
+from bestarm.web.compression import accepts_gzip
 from bestarm.web.downloads import add_downloads
 from bestarm.web.errors import json_response, refused
 from bestarm.web.events import ListPage, LiveUpdates
 from bestarm.web.limits import Limits
 from bestarm.web.metrics import Metrics
+from bestarm.web.proxies import root_path_of
 from bestarm.web.shared import SharedStudy
-from bestarm.web.studies import ServedStudies
+from bestarm.web.signing_in import add_signing_in
+from bestarm.web.studies import ServedStudies, kind_for
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
@@ -49,6 +51,7 @@ def make_router(
     add_actions(router, served, live, limits, metrics)
     _add_reading(router, served, live, access)
     _add_service(router, served, live, access)
+    add_signing_in(router, access)
     add_downloads(router, served)
     add_comparison(router, served)
     return router
@@ -56,12 +59,12 @@ def make_router(
 
 def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, access: Access) -> None:
     @router.get("/health", responses=errors(403, 429, 500), tags=["service"])
-    async def health() -> models.Health:
+    async def get_health() -> models.Health:
         """That the service is there; needs no token."""
         return models.Health(version=__version__, token=not access.is_open)
 
     @router.get("/choices", response_model=Choices, responses=errors(*ALWAYS), tags=["service"])
-    async def choices() -> Response:
+    async def get_choices() -> Response:
         """What a plan can be made of here: noises, policies, bounds and orders, with what installed packages add."""
         # The first time, policies are imported.
         return json_response(await served.threads.run("slow", all_choices))
@@ -75,7 +78,7 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
     async def all_events(
         request: Request,
         before: Annotated[
-            int | None, DIGITS, Query(ge=1, lt=2**63, description="Of older studies than this one.")
+            int | None, Query(ge=1, lt=2**63, description="Of older studies than this one."), DIGITS
         ] = None,
     ) -> Response:
         """Server-sent events: `studies` whenever one of the hundred newest studies is made or changes."""
@@ -83,12 +86,12 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         return live.open_stream(ListPage(before), lambda: access.is_still_allowed(caller))
 
     @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
-    async def studies(
+    async def list_studies(
         archived: Annotated[Archived, Query(description="List the archived studies too, or only them.")] = "false",
         name: Annotated[str | None, Query(max_length=inputs.LONGEST_NAME, description="Only this one.")] = None,
         contains: Annotated[str, Query(max_length=inputs.LONGEST_NAME, description="Part of the name.")] = "",
-        before: Annotated[int | None, DIGITS, Query(ge=1, lt=2**63, description="Only older ones than this.")] = None,
-        limit: Annotated[int, DIGITS, Query(ge=1, le=1000, description="The largest number to return.")] = 100,
+        before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only older ones than this."), DIGITS] = None,
+        limit: Annotated[int, Query(ge=1, le=1000, description="The largest number to return."), DIGITS] = 100,
     ) -> Response:
         """Studies, the newest first. For more than one page, ask for those before the last one's number."""
 
@@ -110,16 +113,23 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         openapi_extra=takes_key(),
         tags=["studies"],
     )
-    async def create(body: inputs.NewStudy, request: Request) -> Response:
+    async def create_study(body: inputs.NewStudy, request: Request) -> Response:
         """Make a study from a plan."""
+        kind = kind_for(len(await request.body()))
         try:
-            plan = Plan.from_data(body.plan)
+            plan = await served.threads.run(kind, lambda: Plan.from_data(body.plan))
         except InvalidInput as error:
             raise refused(error, served.storage.url, "plan.") from None
-        study = await served.create(Plan.of(plan, name=body.name), body.seed, body.items_seed, idempotency_key(request))
+
+        def make() -> SharedStudy:
+            named, key = Plan.of(plan, name=body.name), idempotency_key(request)
+            return served.new_study(named, body.seed, body.items_seed, key, author=who_asks(request, None))
+
+        study = await served.create(kind, make)
         live.nudge(study.record.key)
         snapshot = await served.snapshot(study.record.key)
-        return json_response(snapshot.row, 201, {"Location": f"/api/studies/{study.record.key}"})
+        location = f"{root_path_of(request.scope)}/api/studies/{study.record.key}"
+        return json_response(snapshot.row, 201, {"Location": location})
 
 
 def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, access: Access) -> None:
@@ -129,7 +139,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         responses={304: {"description": "Nothing has changed since that version."}, **READ},
         tags=["studies"],
     )
-    async def status(study: Key, request: Request) -> Response:
+    async def get_status(study: Key, request: Request) -> Response:
         """Where a study stands. Its version is the ETag."""
         snapshot = await served.snapshot(study)
         tag = f'W/"{snapshot.version}"'
@@ -137,16 +147,16 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
         if tag.removeprefix("W/") in known:
             return Response(status_code=304, headers=headers)
-        if re.search(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", request.headers.get("accept-encoding", "")):
+        if accepts_gzip(request.headers):
             headers["Content-Encoding"] = "gzip"
             return Response(snapshot.zipped, headers=headers, media_type="application/json")
         return Response(snapshot.body, headers=headers, media_type="application/json")
 
     @router.get("/studies/{study}/pending", response_model=list[models.PendingTest], responses=READ, tags=["studies"])
-    async def pending(
+    async def get_pending(
         study: Key,
-        after: Annotated[int, DIGITS, Query(ge=0, lt=2**63, description="Only tests with a higher number.")] = 0,
-        limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="The largest number to return.")] = 1000,
+        after: Annotated[int, Query(ge=0, lt=2**63, description="Only tests with a higher number."), DIGITS] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="The largest number to return."), DIGITS] = 1000,
     ) -> Response:
         """The tests whose results are out, and who holds them. For more than one page, ask for those after the last."""
 
@@ -155,10 +165,19 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
 
         return json_response(await served.record(study, rows))
 
-    @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
-    async def history(
+    @router.get("/studies/{study}/waiting", response_model=list[models.WaitingResult], responses=READ, tags=["studies"])
+    async def get_waiting(
         study: Key,
-        points: Annotated[int, DIGITS, Query(ge=2, le=5000, description="The largest number to return.")] = 500,
+        after: Annotated[int, Query(ge=0, lt=2**63, description="Only tests with a higher number."), DIGITS] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="The largest number to return."), DIGITS] = 1000,
+    ) -> Response:
+        """The results that are recorded and do not count yet: earlier tests, or others of their block, have none."""
+        return json_response(await served.decide(study, lambda one: one.waiting_data(after, limit)))
+
+    @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
+    async def get_history(
+        study: Key,
+        points: Annotated[int, Query(ge=2, le=5000, description="The largest number to return."), DIGITS] = 500,
     ) -> Response:
         """How tests and cost have grown over time."""
         progress = await served.decide(study, SharedStudy.progress)
@@ -167,11 +186,11 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         return json_response({name: [column[k] for k in kept] for name, column in columns.items()})
 
     @router.get("/studies/{study}/forecast", response_model=models.Forecast | None, responses=READ, tags=["studies"])
-    async def forecast(
+    async def get_forecast(
         study: Key,
         request: Request,
-        runs: Annotated[int | None, DIGITS, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
-        seed: Annotated[int, DIGITS, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
+        runs: Annotated[int | None, Query(ge=1, le=1000, description="How many studies to simulate."), DIGITS] = None,
+        seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given."), DIGITS] = 0,
     ) -> Response:
         """How many more tests it will take, by simulation; null if it is done, or not everything has a result yet.
 
@@ -192,7 +211,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         responses=READ,
         tags=["studies"],
     )
-    async def differences(
+    async def get_differences(
         study: Key,
         arm: Annotated[
             str | None, Query(description="Better than the others by how much? By default the leader.")
@@ -202,14 +221,14 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         return json_response(plain(await served.decide(study, lambda one: one.differences(arm))))
 
     @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
-    async def done(study: Key) -> Response:
+    async def get_done(study: Key) -> Response:
         """Whether the study is done; much less work than its whole status."""
         return json_response({"done": await served.decide(study, lambda one: one.done)})
 
     @router.get("/studies/{study}/log", response_model=list[models.LogEntry], responses=READ, tags=["studies"])
-    async def log(
+    async def get_log(
         study: Key,
-        last: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100,
+        last: Annotated[int, Query(ge=1, le=10_000, description="How many events, the newest."), DIGITS] = 100,
     ) -> Response:
         """What happened, the oldest first. For a very long study it may be a few seconds old."""
         shared = await served.study(study)
@@ -224,7 +243,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         response_class=StreamingResponse,
         tags=["studies"],
     )
-    async def events(study: Key, request: Request) -> Response:
+    async def study_events(study: Key, request: Request) -> Response:
         """Server-sent events: `change` with the version, state, guarantee, tests and confidence, at once and then
         whenever something changes."""
         await served.study(study)

@@ -19,9 +19,12 @@ from fastapi import FastAPI
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 from bestarm.web.app import create_app
+from bestarm.web.database_health import open_when_ready
 from bestarm.web.guard import is_loopback
 from bestarm.web.limits import Limits
 from bestarm.web.protocol import ACCEPTED_AT_ONCE, Connections
+from bestarm.web.proxies import TrustedProxies, check_root_path
+from bestarm.web.proxy_identity import ProxyIdentity
 
 _SHORTEST_TOKEN = 16
 _QUEUE = 2048
@@ -36,10 +39,14 @@ def check_access(
     proxies: Sequence[str] = (),
     *,
     tokens: bool = False,
+    is_proxied: bool = False,
 ) -> None:
-    """Refuse to serve other machines, directly or through a proxy, without a token."""
+    """Refuse to serve other machines, directly or through a proxy, without a token or a user that a proxy names."""
+    if is_proxied and not proxies:
+        reason = "needs --trusted-proxies, the address of the proxy that sets it"
+        raise InvalidInput("proxy-user-header", UNSTATED, reason)
     if token is None:
-        if tokens:
+        if tokens or is_proxied:
             return
         needs = "so it needs a token: give --token, set BESTARM_TOKEN, or give --tokens and make some"
         if not is_loopback(host):
@@ -48,7 +55,7 @@ def check_access(
             if not is_loopback(name):
                 raise InvalidInput("allow-host", name, f"is a name for other machines, {needs}")
         if proxies:
-            raise InvalidInput("proxy", proxies[0], f"a proxy lets other machines in, {needs}")
+            raise InvalidInput("trusted-proxies", proxies[0], f"a proxy lets other machines in, {needs}")
     elif len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput(
             "token",
@@ -95,8 +102,8 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
-    """A server for the application. Only `proxies` are trusted to name the client's address."""
+def new_server(app: FastAPI) -> Server:
+    """A server for the application."""
     limits: Limits = app.state.limits
     config = uvicorn.Config(
         app,
@@ -105,8 +112,8 @@ def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=list(proxies),
+        # The application reads them itself: it has to know who the peer is.
+        proxy_headers=False,
         timeout_keep_alive=math.ceil(limits.idle_seconds),
         timeout_graceful_shutdown=10,
         ws="none",
@@ -126,10 +133,21 @@ def running(
     allowed_hosts: Sequence[str] = (),
     limits: Limits | None = None,
     access_log: str | None = None,
+    proxies: Sequence[str] = (),
+    root_path: str = "",
+    proxy_identity: ProxyIdentity | None = None,
 ) -> Iterator[str]:
     """A service inside this process, for notebooks and tests; yields its address. Port 0 is any that is free."""
     app = create_app(
-        storage_url, token=token, tokens=tokens, allowed_hosts=allowed_hosts, limits=limits, access_log=access_log
+        storage_url,
+        token=token,
+        tokens=tokens,
+        allowed_hosts=allowed_hosts,
+        limits=limits,
+        access_log=access_log,
+        proxies=proxies,
+        root_path=root_path,
+        proxy_identity=proxy_identity,
     )
     server = new_server(app)
     with listen("127.0.0.1", port) as listener:
@@ -137,7 +155,7 @@ def running(
         thread.start()
         try:
             # Connections made before it is ready wait in the socket's queue.
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}{check_root_path(root_path)}"
         finally:
             server.should_exit = True
             thread.join()
@@ -154,21 +172,34 @@ def serve(
     proxies: Sequence[str] = (),
     limits: Limits | None = None,
     access_log: str | None = None,
+    root_path: str = "",
+    proxy_identity: ProxyIdentity | None = None,
+    wait_seconds: float = 0.0,
 ) -> None:
-    """Serve the studies at `storage_url` until interrupted."""
-    check_access(host, token, allowed_hosts, proxies, tokens=tokens)
+    """Serve the studies at `storage_url` until interrupted. If it is out of reach, first wait for it so long."""
+    check_access(host, token, allowed_hosts, proxies, tokens=tokens, is_proxied=proxy_identity is not None)
+    root_path, _ = check_root_path(root_path), TrustedProxies(proxies)
     # A computing thread gives way to others after this time, in seconds. A request changes threads many times, and
     # would wait that long each time.
     sys.setswitchinterval(0.0005)
+    storage = open_when_ready(storage_url, wait_seconds)
     with listen(host, port) as listener:
         app = create_app(
-            storage_url, token=token, tokens=tokens, allowed_hosts=allowed_hosts, limits=limits, access_log=access_log
+            storage,
+            token=token,
+            tokens=tokens,
+            allowed_hosts=allowed_hosts,
+            limits=limits,
+            access_log=access_log,
+            proxies=proxies,
+            root_path=root_path,
+            proxy_identity=proxy_identity,
         )
         shown = f"[{host}]" if ":" in host else host
         # Standard error, where a program that starts us finds the port it was given.
-        print(f"bestarm is serving http://{shown}:{listener.getsockname()[1]}/", file=sys.stderr, flush=True)
+        print(f"bestarm is serving http://{shown}:{listener.getsockname()[1]}{root_path}/", file=sys.stderr, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
-            new_server(app, proxies=proxies).run(sockets=[listener])
+            new_server(app).run(sockets=[listener])
 
 
 class OnceAMinute(logging.Filter):

@@ -5,22 +5,32 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gzip
+import itertools
 import math
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bestarm.analysis.status.outlook import Outlook
-from bestarm.analysis.status.status import plain
-from bestarm.analysis.status.words import about_intervals, about_tests, question
+from bestarm.analysis.status.tests_made import about_tests
+from bestarm.analysis.status.words import about_intervals, question
+from bestarm.answer import plain
 from bestarm.client import StudyLine
+from bestarm.noises.shares import as_told
 from bestarm.problem import Constraint, Plan
-from bestarm.storage.base import Entries, Event, Pending, Storage, StudyRecord
+from bestarm.storage.base import Entries, Event, Issued, Pending, ResultRow, Storage, StudyRecord
 from bestarm.storage.opening import default_url
+from bestarm.study.intake.items import MeasuredItems
+from bestarm.study.intake.kinds import kind_of
+from bestarm.study.intake.names import numbers_of
+from bestarm.study.intake.values import Result, check_result
 from bestarm.study.study import Study, Test
+from bestarm.validation import exact
 from bestarm.web.errors import json_bytes
 from bestarm.web.inputs import NamedTest
+from bestarm.web.versions import Version, version_of
 
 _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
@@ -41,34 +51,6 @@ MOST_IN_PASSING = 50_000
 
 class BacklogTooLong(Exception):
     """The study has too many new results to read while other requests wait: see `SharedStudy.catch_up`."""
-
-
-class Version(NamedTuple):
-    """What a study's record looks like from outside; equal versions mean that nothing was recorded in between.
-
-    It is the same in every server process, because it counts what is in the database.
-    """
-
-    revision: int
-    archived: float | None
-    issued: int
-    told: int
-    noted: int
-
-    def __str__(self) -> str:
-        archived = "" if self.archived is None else f"a{self.archived:.3f}"
-        return f"{self.revision}.{self.issued}.{self.told}.{self.noted}{archived}"
-
-
-def version_of(storage: Storage, record: StudyRecord, entered: int = 0) -> Version:
-    """The version of a study whose results up to number `entered` are known."""
-    key, told = record.key, entered
-    if record.by_arrival:
-        for part in storage.arrivals(key, entered):
-            told = int(part.arrivals[-1])
-    else:
-        told += storage.told(key, entered)
-    return Version(record.revision, record.archived, storage.issued(key), told, storage.last_event(key))
 
 
 class Snapshot(NamedTuple):
@@ -178,10 +160,25 @@ class SharedStudy(Study):
         metric = here.metric if named.metric is None else named.metric
         return Test(named.test, arm, metric, item=named.item)
 
-    def ask_or_done(self, n: int, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
-        """Tests to make, and whether the study is done."""
+    def for_each(self, named: Sequence[NamedTest], act: Callable[[Test | int], None]) -> None:
+        """Do something with each of the tests, under a key of its own. None is touched if one has a result already."""
+        tests, key = [self.find_test(test) for test in named], self._client.key
+        if len(tests) > 1:
+            self._check_untold(tests)
+        for number, test in zip(numbers_of(tests), tests, strict=True):
+            if key is not None and len(tests) > 1:
+                self._client.key = uuid.uuid5(uuid.NAMESPACE_OID, f"{key} {number}").hex
+            act(test)
+
+    def check_told(self, test: Test | int, value: Result) -> None:
+        """Raise `InvalidInput` if a value cannot be the result of a test."""
+        check_result(self.plan, self._issued(test).metric, value)
+
+    def ask_or_done(self, n: int | None, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
+        """Tests to make, up to `n` or those of a block, and whether the study is done."""
         # This process outlives its clients, so it must not keep their tests alive.
-        tests = self.ask(n, days=math.inf if days is None and lease is None else days, lease=lease)
+        days = math.inf if days is None and lease is None else days
+        tests = self.ask_block(days=days, lease=lease) if n is None else self.ask(n, days=days, lease=lease)
         if len(self._handed) > self._room:
             with self._lock:
                 settled = self._decider.settled
@@ -216,7 +213,7 @@ class SharedStudy(Study):
         data = status.to_dict()
         conclusion = None
         if answer is not None:
-            conclusion = plain(answer) | {"warnings": list(status.health.through("file").warnings)}
+            conclusion = answer.to_dict() | {"warnings": list(status.health.through("file").warnings)}
             # Every arm has its reason under `arms`.
             del conclusion["reasons"]
         whole = {
@@ -228,12 +225,12 @@ class SharedStudy(Study):
             "about_tests": about_tests(plan),
             "measured": [
                 {
-                    "name": plan.test_names[bundle[0]],
-                    "metrics": list(plan.yields[bundle[0]]),
-                    "places": list(bundle),
-                    "cost": plan.costs[bundle[0]],
+                    "name": plan.test_names[lead],
+                    "metrics": list(metrics),
+                    "places": [part for part, first in enumerate(plan.leads) if first == lead],
+                    "cost": plan.costs[lead],
                 }
-                for bundle in plan.bundles
+                for lead, metrics in plan.yields.items()
             ],
             "results": _result_words(plan),
             "about_intervals": about_intervals(plan, brief=True),
@@ -242,9 +239,10 @@ class SharedStudy(Study):
             "created": self._record.created,
             "archived": self._record.archived,
         }
-        shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending", "guarantee", "void_because")
-        row = list_row(self._record, plan) | {name: data[name] for name in shared}
+        shared = ("state", "answer", "leader", "progress", "confidence", "tests", "cost", "pending", "waiting")
+        row = list_row(self._record, plan) | {name: data[name] for name in (*shared, "guarantee", "void_because")}
         row |= {"left": len(status.candidates), "answered": list(status.answered), "claim": status.claim}
+        row["decided"] = status.decided
         body = json_bytes(whole)
         zipped = gzip.compress(body, compresslevel=3)
         return Snapshot(version, row, body, zipped, time.perf_counter() - start)
@@ -298,16 +296,35 @@ class SharedStudy(Study):
         data = row._asdict()
         return data | self.test_data(test, place=data.pop("item"))
 
+    def waiting_data(self, after: int, limit: int) -> list[dict[str, Any]]:
+        """Results that are recorded, and count as soon as those of earlier tests or items, or of the rest of their
+        block, do."""
+        with self._lock:
+            self._sync()
+            late = [] if self._is_done else self._recorded_late()
+            items = None if self._is_done else self._items
+            held = items.held(self._reached) if isinstance(items, MeasuredItems) else []
+        rows = sorted([*((row, True) for row in held), *((row, False) for part in late for row in part.results())])
+        found = itertools.islice((pair for pair in rows if pair[0].id > after), limit)
+        return [self._waiting_row(row, is_held) for row, is_held in found]
+
+    def _waiting_row(self, row: ResultRow, is_held: bool) -> dict[str, Any]:
+        test = self._test(Issued(row.id, row.arm, row.metric, row.item))
+        values = dict(zip(test.metrics, map(as_told, row.values), strict=True))
+        return self.test_data(test, place=row.item) | {"values": values} | ({"held": True} if is_held else {})
+
     def event_data(self, event: Event) -> dict[str, Any]:
         """A line of the log."""
         plan, data = self.plan, event._asdict()
         del data["more"], data["item"]
+        data["value"] = None if event.value is None else as_told(event.value)
         data["arm"] = None if event.arm is None else plan.arm_names[event.arm]
         data["metric"] = None if event.metric is None else plan.test_names[event.metric]
         metrics = () if event.metric is None else plan.yields[event.metric]
         if self._has_several:
-            told = None if event.value is None else dict(zip(metrics, (event.value, *event.more), strict=True))
-            data |= {"value": event.value if len(metrics) < 2 else None, "values": told}
+            numbers = [] if event.value is None else [as_told(value) for value in (event.value, *event.more)]
+            told = dict(zip(metrics, numbers, strict=True)) if numbers else None
+            data |= {"value": data["value"] if len(metrics) < 2 else None, "values": told}
         return data | self._optional(metrics, item=self.item_name(event.item), place=event.item)
 
     def _optional(self, metrics: Sequence[str], **item: str | int | None) -> dict[str, Any]:
@@ -328,8 +345,15 @@ def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
         if known is None:
             low, high = plain(part.noise.value_range)
             words[part.metric] = {"hint": hint, "sentence": sentence, "low": low, "high": high}
+            if meaning := kind_of(plan, part.metric).words:
+                words[part.metric]["words"] = dict(meaning)
         elif sentence not in known["sentence"]:
             known["sentence"] += f"; {sentence}"
+    for judge, parts in plan.judged.items():
+        kind, whose = kind_of(plan, judge), plan.parts[parts[0]].metric
+        low, high = exact(kind.low), exact(kind.high)
+        sentence = f"each score lies between {low} and {high}, on the scale of {whose}"
+        words[judge] = {"hint": f"{low} to {high}", "sentence": sentence, "low": kind.low, "high": kind.high}
     return words
 
 
@@ -337,9 +361,10 @@ def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -
     """A study's line in the list of studies, with what its results say left open, or why it cannot be read."""
     row: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(StudyLine))
     row |= {"id": record.key, "name": record.name, "created": record.created, "archived": record.archived}
-    row |= {"answered": [], "claim": "", "void_because": [], "error": error}
+    row |= {"answered": [], "claim": "", "decided": "", "void_because": [], "error": error}
     if plan is not None:
         objective = plan.objective
         row |= {"delta": plan.delta, "policy": plan.policy, "objective": objective.metric, "arms": len(plan.arms)}
         row |= {"metrics": len(plan.metrics), "tolerance": objective.tolerance, "slack": bool(plan.slacks)}
+        row |= {"arm_word": plan.arm_word}
     return row

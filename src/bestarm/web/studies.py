@@ -20,9 +20,10 @@ from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.errors import StorageError
 from bestarm.study.record.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
 from bestarm.study.record.seeds import choose_seeds
-from bestarm.validation import NotFound
+from bestarm.validation import InvalidInput, NotFound
 from bestarm.web.errors import fault_words
-from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, Version, list_row, version_of
+from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, list_row
+from bestarm.web.versions import Version, version_of
 
 T = TypeVar("T")
 
@@ -39,10 +40,11 @@ LIST_PATIENCE = 1.0
 """Seconds after which the list of studies is returned without what is not yet computed."""
 
 
-Kind = Literal["quick", "catching up", "slow", "files", "forecasts"]
+Kind = Literal["quick", "large plans", "catching up", "slow", "files", "forecasts"]
 
 _THREADS: dict[Kind, int] = {
-    "quick": 8,  # questions to the database that take milliseconds
+    "quick": 7,  # questions to the database that take milliseconds
+    "large plans": 1,  # whatever depends on a whole plan that takes seconds to read
     "catching up": 2,  # reading long records, when a study is opened or something in its past was corrected
     "slow": 2,  # reports, logs and uploads
     "files": 2,  # exports
@@ -51,11 +53,19 @@ _THREADS: dict[Kind, int] = {
 """Together no more than the connections that the database's pool allows."""
 
 
+def kind_for(plan: int) -> Kind:
+    """The threads for what takes the longer, the longer a study's plan is; `plan` is its length in characters."""
+    return "large plans" if plan > LONG_PLAN else "quick"
+
+
 class Threads:
     """Runs work that must not block the event loop: a few threads of each kind, so that slow work stops nothing."""
 
     def __init__(self) -> None:
         self._pools = {kind: ThreadPoolExecutor(count, f"bestarm-{kind}") for kind, count in _THREADS.items()}
+
+        self.on_trouble: Callable[[], None] = lambda: None
+        """Called when the database could not be used."""
 
     def close(self) -> None:
         for pool in self._pools.values():
@@ -66,7 +76,11 @@ class Threads:
         self._pools[kind].submit(act)
 
     async def run(self, kind: Kind, act: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pools[kind], act)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pools[kind], act)
+        except StorageError:
+            self.on_trouble()
+            raise
 
     async def run_while_wanted(self, kind: Kind, request: Request, act: Callable[[Callable[[], bool]], T]) -> T:
         """Run something that may take long. `act` gets a function that says whether the client still waits.
@@ -168,7 +182,7 @@ class ServedStudies:
         async with self._deciding.setdefault(key, asyncio.Lock()):
             while True:
                 try:
-                    return await self.do(without_long_reads)
+                    return await self.threads.run(kind_for(len(study.record.plan)), without_long_reads)
                 except BacklogTooLong:
                     await self.threads.run("catching up", study.catch_up)
 
@@ -196,8 +210,7 @@ class ServedStudies:
         return self._keep(await self._open(record))
 
     async def _open(self, record: StudyRecord) -> SharedStudy:
-        kind: Kind = "catching up" if len(record.plan) > LONG_PLAN else "quick"
-        return await self.threads.run(kind, lambda: SharedStudy(self.storage, record))
+        return await self.threads.run(kind_for(len(record.plan)), lambda: SharedStudy(self.storage, record))
 
     def _keep(self, study: SharedStudy) -> SharedStudy:
         kept = self._studies.setdefault(study.record.key, study)
@@ -207,15 +220,32 @@ class ServedStudies:
                 locks.pop(gone, None)
         return kept
 
-    async def create(self, plan: Plan, seed: int | None, items_seed: int | None, key: str | None = None) -> SharedStudy:
-        """Make a new study, once for each `key`."""
+    def new_study(
+        self, plan: Plan, seed: int | None, items_seed: int | None, key: str | None = None, *, author: str
+    ) -> SharedStudy:
+        """Make a new study, once for each `key`. It may take seconds."""
+        check_can_be_decided(plan)
+        seeds = choose_seeds(plan, seed, items_seed)
+        return SharedStudy(self.storage, new_record(self.storage, plan, seeds, key, author=author))
 
-        def make() -> SharedStudy:
-            check_can_be_decided(plan)
-            seeds = choose_seeds(plan, seed, items_seed)
-            return SharedStudy(self.storage, new_record(self.storage, plan, seeds, key))
+    async def create(self, kind: Kind, make: Callable[[], SharedStudy]) -> SharedStudy:
+        """Take in a study that `make` makes."""
+        return self._keep(await self.threads.run(kind, make))
 
-        return self._keep(await self.do(make))
+    async def delete(self, key: int, name: str, holder: str) -> None:
+        """Remove an archived study of that name for good."""
+
+        def delete() -> None:
+            record = self.storage.study(key)
+            if record is None:
+                raise NotFound("study", key, "no such study in this service")
+            if record.name != name:
+                raise InvalidInput("name", name, "is not the name of this study; nothing was deleted")
+            self.storage.delete(key, holder)
+
+        await self.threads.run("slow", delete)
+        for kept in (self._studies, self._rows, self._faults):
+            kept.pop(key, None)
 
     async def snapshot(self, key: int) -> Snapshot:
         """Where a study stands, computed once for all who ask at the same time."""
@@ -291,6 +321,14 @@ class ServedStudies:
             return known[2] | {"archived": record.archived}
         study, fault = self._studies.get(record.key), self._faults.get(record.key)
         try:
-            return list_row(record, read_plan(record) if study is None else study.plan, fault)
+            # What a large plan says is there once its line is computed.
+            plan = (
+                None
+                if study is None and len(record.plan) > LONG_PLAN
+                else read_plan(record)
+                if study is None
+                else study.plan
+            )
+            return list_row(record, plan, fault)
         except UnreadableStudy as error:
             return list_row(record, None, str(error))

@@ -9,6 +9,7 @@ from html import escape
 
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, Verdict
 from bestarm.problem import Plan
+from bestarm.problem.units import in_unit
 from bestarm.validation import MOST
 
 # From the Okabe-Ito palette, which color-blind readers can tell apart. The shape of the mark says the same.
@@ -57,7 +58,7 @@ def ticks(low: float, high: float) -> list[tuple[float, str]]:
     digits = max(math.floor(math.log10(largest)) - power + 1, 6)
     if digits > 6 and len(chosen) > 3:
         chosen = chosen[::2]
-    return [(tick, f"{tick:.{digits}g}") for tick in chosen]
+    return [(tick, f"{tick or 0.0:.{digits}g}") for tick in chosen]
 
 
 def _mark(verdict: Verdict, x: float, y: float) -> str:
@@ -76,7 +77,7 @@ def _mark(verdict: Verdict, x: float, y: float) -> str:
             return f'<circle cx="{x:.1f}" cy="{y}" r="4.5" fill="none" stroke="{color}" stroke-width="2"/>'
 
 
-def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
+def _panel(rows: Sequence[ArmStanding], column: int, left: float, unit: str | None) -> list[str]:
     metrics = [row.metrics[column] for row in rows]
     low, high = limits(metrics)
     bottom = _TOP + _ROW * len(rows)
@@ -84,7 +85,7 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
     def x(value: float) -> float:
         return left + _WIDTH * (min(max(value, low), high) - low) / (high - low)
 
-    middle, title = left + _WIDTH / 2, escape(short(metrics[0].subject))
+    middle, title = left + _WIDTH / 2, escape(in_unit(short(metrics[0].subject), unit))
     parts = [f'<text x="{middle:.0f}" y="24" text-anchor="middle" class="title">{title}</text>']
     for tick, label in ticks(low, high):
         parts.append(f'<path d="M{x(tick):.1f} {_TOP - 8}V{bottom}" class="grid"/>')
@@ -96,10 +97,11 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
         y = _TOP + _ROW * k + _ROW / 2
         if not metric.tests or math.isnan(metric.mean):
             continue
-        color = COLORS[row.verdict]
+        verdict = row.verdict_on(metric)
+        color = COLORS[verdict]
         line = f"M{x(metric.low):.1f} {y}H{x(metric.high):.1f}"
         parts.append(f'<path d="{line}" stroke="{color}" stroke-width="3" stroke-linecap="round"/>')
-        parts.append(_mark(row.verdict, x(metric.mean), y))
+        parts.append(_mark(verdict, x(metric.mean), y))
     return parts
 
 
@@ -115,8 +117,8 @@ def short_names(names: Sequence[str]) -> list[str]:
     return [label if seen[label] == 1 else f"{k}: {label}" for k, label in enumerate(shown, start=1)]
 
 
-def interval_chart(rows: Sequence[ArmStanding]) -> str:
-    """The chart of a study's standings, as an SVG element."""
+def interval_chart(rows: Sequence[ArmStanding], units: Sequence[str | None] = ()) -> str:
+    """The chart of a study's standings, as an SVG element. `units` are those of its panels."""
     panels = len(rows[0].metrics)
     names = short_names([row.name for row in rows])
     left = 30 + 8 * max(map(len, names))
@@ -125,7 +127,7 @@ def interval_chart(rows: Sequence[ArmStanding]) -> str:
     size = f'viewBox="0 0 {width} {height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" '
-        'aria-label="Intervals of every arm on every metric, against the thresholds">',
+        'aria-label="Intervals of every metric, against the thresholds">',
         "<style>text{font:13px system-ui,sans-serif;fill:#222}.title{font-weight:600}.tick{font-size:11px;fill:#555}"
         ".grid{stroke:#ddd}.threshold{stroke:#222;stroke-width:1.5;stroke-dasharray:5 3}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
@@ -134,7 +136,8 @@ def interval_chart(rows: Sequence[ArmStanding]) -> str:
         y = _TOP + _ROW * k + _ROW / 2 + 4
         parts.append(f'<text x="{left - 14}" y="{y}" text-anchor="end">{escape(name)}</text>')
     for column in range(panels):
-        parts += _panel(rows, column, left + column * (_WIDTH + _GAP))
+        unit = units[column] if units else None
+        parts += _panel(rows, column, left + column * (_WIDTH + _GAP), unit)
     x = float(left)
     for verdict in [one for one in COLORS if one != "retired" or any(row.verdict == one for row in rows)]:
         parts.append(_mark(verdict, x, height - 17))
@@ -160,4 +163,4 @@ def charted(plan: Plan, arms: Sequence[ArmStanding], leader: str | None) -> tupl
         return row.name != leader, math.inf if math.isnan(mean) else -sign * mean
 
     rows = sorted(arms, key=rank)[:MOST_IN_CHART]
-    return rows, f"The {MOST_IN_CHART} arms with the best {plan.objective.metric} of {len(arms)}"
+    return rows, f"The {MOST_IN_CHART} {plan.noun.many} with the best {plan.objective.metric} of {len(arms):,}"

@@ -31,8 +31,19 @@ def pyplot() -> Any:
 
 def new_figure(width: float, height: float, across: int = 1) -> tuple[Any, Any]:
     """A figure of that size in inches, and its panels."""
-    figure, grid = pyplot().subplots(1, across, figsize=(width, height), squeeze=False, layout="constrained")
+    figure, grid = new_grid(width, height, 1, across)
     return figure, grid[0]
+
+
+def new_grid(width: float, height: float, down: int, across: int, **options: Any) -> tuple[Any, Any]:
+    """The same with several rows of panels."""
+    plt = pyplot()
+    size = {"figsize": (width, height), "squeeze": False, "layout": "constrained"}
+    figure, grid = plt.subplots(down, across, **size, **options)
+    if plt.get_backend().endswith("inline"):
+        # A notebook shows what is returned. Figures that are open it shows as well, at the end of the cell.
+        plt.close(figure)
+    return figure, grid
 
 
 def plain(text: str) -> str:

@@ -48,8 +48,8 @@ class Finding(NamedTuple):
 
 
 def is_yes_or_no(noise: NoiseModel) -> bool:
-    """Whether what counts of a result is 0 or 1."""
-    return noise.is_share or (noise.is_whole and noise.range == (0.0, 1.0))
+    """Whether what counts of a result is 0 or 1, or a verdict."""
+    return noise.is_share or bool(noise.words) or (noise.is_whole and noise.range == (0.0, 1.0))
 
 
 def has_wide_range(noise: NoiseModel) -> bool:
@@ -113,17 +113,22 @@ class MetricChecks:
         self._first: dict[int, float] = {}
         self.unequal: tuple[int, int, float, float] | None = None
         """For an exact metric that varies: arm, test, first value and the one that differs."""
-        sigma = noise.stated_scatter
+        is_compared = self._has_items and not (isinstance(part, Constraint) and not part.relative_to_baseline)
+        # In blocks, what is compared scatters in any symmetric way, unless the scatter of differences is stated.
+        self._is_of_differences = is_compared and problem.blocks is not None
+        factor = part.threshold if isinstance(part, Constraint) else 1.0
+        sigma = (problem.noise_between(noise, factor) if self._is_of_differences else noise).stated_scatter
         self.scatter = None if sigma is None or noise.is_exact else Scatter(arms, sigma, log_level)
         # In repeated measurements, such as runs of a command, far values are counted as pauses.
         is_counted = self.scatter is not None or is_yes_or_no(noise) or self._repeats
         self._typical = None if is_counted else Typical()
         self.strange: Strange | None = None
         self._differences: Differences | None = None
-        if self._has_items and not (isinstance(part, Constraint) and not part.relative_to_baseline):
+        if is_compared:
             # What the guarantee rests on where arms are compared item by item.
-            reference = 0 if problem.baseline is None else problem.arm_names.index(problem.baseline)
-            self._differences = Differences(reference, part.threshold if isinstance(part, Constraint) else 1.0)
+            is_arm = problem.baseline in problem.arm_names
+            reference = problem.arm_names.index(problem.baseline or "") if is_arm else 0
+            self._differences = Differences(reference, factor)
         self._bets = [] if noise.is_exact else self._bets_on(noise, arms, draw)
         self._found: dict[tuple[str, bool], Finding] = {}
 
@@ -158,11 +163,13 @@ class MetricChecks:
         self.low, self.high = min(self.low, value), max(self.high, value)
         if self._typical is not None:
             self._compare(self._typical, result)
-        if self.scatter is None or self.scatter.enter(result):
+        if self._is_of_differences or self.scatter is None or self.scatter.enter(result):
             if isinstance(part, Constraint) and part.noise.is_share:
                 counted = float(part.noise.counted(value, part.threshold, part.at_least is None))
                 result = result._replace(value=counted)
             for one in [result] if self._differences is None else self._differences.of(result):
+                if self._is_of_differences and self.scatter is not None and not self.scatter.enter(one):
+                    continue
                 for bets in self._bets:
                     bets.enter(one)
         if self.results >= self._look_at:

@@ -19,6 +19,10 @@ commands, dashboard, report), and `bestarm race` or `gate`."""
 _NEW_STUDY = "in a new study, and import these results."
 _SCATTER = "State a larger standard deviation, {larger}, or a noise that needs none, {none}, " + _NEW_STUDY
 _SKEWNESS = "State a range with a limit for extreme results, {range}, or ask for a quantile, {quantile}, " + _NEW_STUDY
+_TOGETHER = (
+    "Start every measurement from the same state, or state what they share, such as a plate or a day, in a new study: "
+    "{blocks}, without {same}."
+)
 _NOT_EXACT = "State how results scatter, for example {noise}, " + _NEW_STUDY
 
 _ADVICE: Mapping[str, Mapping[Door, str] | str] = {
@@ -45,8 +49,8 @@ _ADVICE: Mapping[str, Mapping[Door, str] | str] = {
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
     "together": {
-        "python": "Start every measurement from the same state, or measure each arm once on each plate, and state the "
-        "plates as items.",
+        "python": _TOGETHER.format(blocks="blocks=ba.Blocks(…)", same="same_for_all=True"),
+        "file": _TOGETHER.format(blocks="[blocks]", same="same_for_all"),
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
     "worker": "Find out what they do differently, and have one way of measuring.",
@@ -115,8 +119,17 @@ class HealthNote:
         del data["door"]
         return data
 
+    @property
+    def word(self) -> str:
+        """The severity, as it is shown. A remark on what a verdict leaves open casts no doubt on the rest.
+
+        >>> print(HealthNote("remark", "doubtful", "time", None, "the verdict holds except for pauses", ""))
+        note: time: the verdict holds except for pauses.
+        """
+        return "note" if self.kind == "remark" and self.severity == "doubtful" else self.severity
+
     def __str__(self) -> str:
-        return f"{self.severity}: {self.sentence}"
+        return f"{self.word}: {self.sentence}"
 
 
 def remark_words(severity: Literal["broken", "doubtful"], metric: str, seen: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from bestarm.analysis.health.bets import MOST_WORKERS, Result
 from bestarm.analysis.health.checks import Finding, MetricChecks, count_checks, has_wide_range, is_yes_or_no
 from bestarm.analysis.health.notes import Health, HealthKind, HealthNote, Severity, gravest_first
+from bestarm.kernel.packing import is_packed, unpack
 from bestarm.kernel.state import Floats, Ints
 from bestarm.problem import Problem
 
@@ -40,12 +41,14 @@ class Watch:
         log_level = math.log(max(1, tests) / false_alarms)
         # The same numbers every time, so that a study that is opened again is seen as before.
         draw = random.Random(17).random
+        self._draw = random.Random(19).random
         self._metrics = [MetricChecks(problem, metric, log_level, draw) for metric in range(len(noises))]
         # Checks that state what was seen cannot be wrong: are values equal, is sigma or a range too wide?
         plain = [n.is_exact or n.stated_scatter is not None or has_wide_range(n) for n in noises]
         self._checks = tests + sum(plain)
         self._workers: dict[str, int] = {}
         self._names: list[str] = []
+        self._since = np.array([arm.since for arm in problem.arms])
         self._new: list[tuple[Ints, Ints, Ints, Floats, list[int], Floats | Ints, Ints]] = []
         self._health: Health | None = None
 
@@ -68,6 +71,8 @@ class Watch:
         """
         groups = -tests if issued is None or not len(issued) else issued
         places = np.full(len(tests), -1) if items is None or not len(items) else items
+        # An arm that came later may have been made to suit the items before its own.
+        values = np.where((places >= 0) & (places < self._since[arms]), np.nan, values)
         workers = [self._worker(holder) for holder in holders]
         self._new.append((tests, arms, metrics, values, workers, groups, places))
         if len(self._new) > MOST_PARTS:
@@ -100,19 +105,21 @@ class Watch:
             who = workers or itertools.repeat(0)
             columns = (tests.tolist(), arms.tolist(), values.tolist(), who, groups.tolist(), places.tolist())
             for metric, *result in zip(metrics.tolist(), *columns, strict=False):
+                if is_packed(result[2]):
+                    # The checks see one of several trials, drawn at random. So they are as sure as of single results.
+                    k, n = unpack(result[2])
+                    result[2] = float(self._draw() * n < k)
                 if result[2] == result[2]:
                     self._metrics[metric].enter(Result(*result))
 
 
 WIDE_SIGMA = 3.0
-WIDE_RANGE = 100.0
+WIDE_RANGE = 5.0
 """How many times too wide a stated sigma or range must be to be mentioned."""
 
 _ENOUGH_OF_ARM = 10
 _ENOUGH = 30
-"""Results of an arm, and of all such arms, by which sigma is judged too wide."""
-
-_ENOUGH_FOR_RANGE = 100
+"""Results of an arm, and of all such arms, by which sigma is judged too wide; and of all arms, a range."""
 
 _LOST = "The guarantee rests on this and does not hold"
 _CHARACTER = (
@@ -122,7 +129,7 @@ _CHARACTER = (
 _IN_ORDER: Mapping[HealthKind, tuple[str, str]] = {
     "drift": (
         "later results {larger} than earlier ones",
-        "there is no one mean to find, and arms tested at different times are compared unfairly",
+        "there is no one mean to find, and what is tested at different times is compared unfairly",
     ),
     "dependence": (
         "results that follow each other {like}",
@@ -147,7 +154,7 @@ class _Reading:
         if self._checks.unequal is not None:
             arm, test, first, other = self._checks.unequal
             seen = f"test {test} gave {other!r} where an earlier one gave {first!r}"
-            effect = f"{_LOST}: one result does not settle an arm."
+            effect = f"{_LOST}: one result does not settle anything."
             yield self._note("not exact", "broken", arm, f"{seen}, and results were stated to be exact", effect)
         yield from self._scatter()
         if strange := self._checks.strange:
@@ -177,7 +184,8 @@ class _Reading:
         scatter = self._checks.scatter
         if scatter is None:
             return
-        sigma, outlier = scatter.sigma, scatter.outlier
+        sigma, outlier = self._noise.stated_scatter, scatter.outlier
+        assert sigma is not None
         if found := self._checks.found("scatter"):
             arm = found[0].arm
             times = scatter.times(arm)
@@ -185,12 +193,15 @@ class _Reading:
                 f"results scatter by about {times * sigma:.2g}, {times:.2g} times the stated standard deviation of "
                 f"{sigma:.6g}"
             )
-            yield self._note("scatter", "broken", arm, seen, f"{_LOST}: the answer can be wrong far more often than δ.")
+            yield self._note(
+                "scatter", "broken", arm, seen, f"{_LOST}: the answer can be wrong far more often than stated."
+            )
         elif outlier is not None:
             name = self._problem.arm_names[outlier.arm]
             more = "" if outlier.count == 1 else f" ({outlier.count:,} results are like that)"
+            gave = "gave" if self._problem.blocks is None else "gave, beside what it is compared with,"
             seen = (
-                f"test {outlier.test} of {name} gave {outlier.value:.6g}, further from the results before it than a "
+                f"test {outlier.test} of {name} {gave} {outlier.value:.6g}, further from the results before it than a "
                 f"standard deviation of {sigma:.6g} allows{more}"
             )
             effect = "If such results occur, the stated scatter is wrong and the guarantee does not hold."
@@ -199,12 +210,12 @@ class _Reading:
     def _skewness(self) -> Iterator[HealthNote]:
         if found := self._checks.found("skewness"):
             finding, is_broken = found
-            of = "results" if self._problem.items is None else "differences between arms"
+            of = "results" if self._problem.items is None else f"differences between {self._problem.noun.many}"
             seen = (
                 f"{of} are skewed: the far ones lie {('above', 'below')[finding.sign]} the others, and they were "
                 "stated to scatter as far up as down"
             )
-            wrong = "the answer can be wrong more often than δ"
+            wrong = "the answer can be wrong more often than stated"
             effect = f"{_LOST}: {wrong}." if is_broken else f"If those on all items of the set are like that, {wrong}."
             yield self._note("skewness", "broken" if is_broken else "doubtful", finding.arm, seen, effect)
 
@@ -212,8 +223,11 @@ class _Reading:
         for kind, (seen, means) in _IN_ORDER.items():
             if found := self._checks.found(kind):
                 finding, is_broken = found
-                # On items, which tests are asked for together may follow from what is known of the items.
-                is_broken = is_broken and not (kind == "together" and self._problem.items is not None)
+                # On items, which tests are asked for together may follow from what is known of the items; not so in
+                # blocks that were stated to add the same to all arms.
+                blocks = self._problem.blocks
+                is_excused = self._problem.items is not None and not (blocks is not None and blocks.same_for_all)
+                is_broken = is_broken and not (kind == "together" and is_excused)
                 like = ("resemble each other", "tend to opposite sides")[finding.sign]
                 said = seen.format(larger=self._larger(finding), like=like)
                 effect = f"{_LOST}: {means}." if is_broken else _CHARACTER
@@ -226,9 +240,10 @@ class _Reading:
         times, results = scatter.largest(_ENOUGH_OF_ARM)
         if results < _ENOUGH or times * WIDE_SIGMA > 1.0:
             return
-        sigma = scatter.sigma
+        sigma = self._noise.stated_scatter
+        assert sigma is not None
         if times == 0.0:
-            seen = "every arm gives the same value each time"
+            seen = f"every {self._problem.noun.one} gives the same value each time"
             effect = 'The noise "exact" takes one test of each.'
         elif times < 1e-3:
             seen = f"the stated standard deviation of {sigma:.6g} is over 1,000 times what is seen"
@@ -242,12 +257,25 @@ class _Reading:
         yield self._note("too wide", "hint", None, seen, effect)
 
     def _too_wide_range(self) -> Iterator[HealthNote]:
-        if not has_wide_range(self._noise) or is_yes_or_no(self._noise) or self._checks.results < _ENOUGH_FOR_RANGE:
+        if not has_wide_range(self._noise) or is_yes_or_no(self._noise) or self._checks.results < _ENOUGH:
             return
-        (low, high), spread = self._noise.value_range, self._checks.high - self._checks.low
-        if spread * WIDE_RANGE >= high - low:
+        (low, high), least, most = self._noise.value_range, self._checks.low, self._checks.high
+        if (most - least) * WIDE_RANGE >= high - low:
             return
-        times = "far wider than" if spread == 0.0 else f"about {(high - low) / spread:.2g} times as wide as"
-        seen = f"the stated range from {low:.6g} to {high:.6g} is {times} all results so far"
-        effect = "The answer is safe. Unless far results do occur, a narrower range takes fewer tests."
+        stated = f"the stated range from {low:.6g} to {high:.6g}"
+        if least == most:
+            seen = f"all results so far are {least:.6g}, anywhere in {stated}"
+            effect = 'The answer is safe. If results never vary, the noise "exact" takes one test of each.'
+        else:
+            times = (high - low) / (most - least)
+            seen = (
+                f"results have stayed within {least:.6g} to {most:.6g}, and {stated} is about {times:.2g} times as wide"
+            )
+            is_set = self._problem.items is not None and not self._problem.repeats
+            like = "like normal values" if is_set else "as far up as down around their mean"
+            effect = (
+                'The answer is safe, but may take many times the tests that it needs. The noise "symmetric" is true if '
+                f"results scatter {like}, and a narrower range if no result can lie outside it. Choose by what you "
+                "know of them, in a new study."
+            )
         yield self._note("too wide", "hint", None, seen, effect)

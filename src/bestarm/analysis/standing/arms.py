@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from bestarm.analysis.standing.quantiles import RawValues, quantile_of
-from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject
-from bestarm.answer import odds
+from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject, wins_in_words
+from bestarm.answer import odds, rounded_down
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import RELATIVE_ROUNDING
@@ -44,6 +44,8 @@ class MetricStanding:
     verdict: Known
     statistic: str = MEAN
     share: Share | None = None
+    trials: int | None = None
+    """How many trials the tests had, if any had several."""
 
     @property
     def subject(self) -> str:
@@ -59,6 +61,12 @@ class ArmStanding:
     verdict: Verdict
     reason: str
     metrics: tuple[MetricStanding, ...]
+
+    def verdict_on(self, metric: MetricStanding) -> Verdict:
+        """How a chart of one metric marks the arm: a constraint by what is known of it, the objective by the arm's
+        verdict."""
+        marks: dict[str | None, Verdict] = {"holds": "feasible", "violated": "infeasible", "open": "open"}
+        return self.verdict if self.verdict == "retired" else marks.get(metric.verdict, self.verdict)
 
 
 Row = tuple[MetricStanding, ...]
@@ -111,8 +119,14 @@ def _rows(problem: Problem, policy: Policy, found: Findings, raw: RawValues | No
             None if threshold is None else "holds" if holds else "violated" if violated else "open"
             for holds, violated in zip(found.holds[:, k].tolist(), found.violated[:, k].tolist(), strict=True)
         ]
-        values = zip(counts.tolist(), means.tolist(), lows.tolist(), highs.tolist(), verdicts, strict=True)
-        column = [MetricStanding(part.metric, n, mean, a, b, threshold, verdict) for n, mean, a, b, verdict in values]
+        # With slices, some results wait for their turn.
+        tests = counts if problem.inside is not None else policy.tests[:, k]
+        values = zip(tests.tolist(), means.tolist(), lows.tolist(), highs.tolist(), verdicts, strict=True)
+        what = statistic(part) if part.noise.words else MEAN
+        name = part.title if problem.of_slice(k) else part.metric
+        column = [MetricStanding(name, n, mean, a, b, threshold, verdict, what) for n, mean, a, b, verdict in values]
+        if problem.blocks is None and problem.inside is None and (tests != counts).any():
+            column = [dataclasses.replace(row, trials=n) for row, n in zip(column, counts.tolist(), strict=True)]
         if isinstance(part, Constraint):
             set_by_baseline = to_user(problem, policy.setting, k, limits).tolist()
             column = _of_constraint(problem, policy, part, k, column, raw, set_by_baseline)
@@ -154,7 +168,7 @@ def _of_relative(part: Constraint, row: MetricStanding, limit: float, is_baselin
         return dataclasses.replace(row, threshold=None)
     if part.noise.is_exact:
         row = _settled_at_once(part, row, limit)
-    return dataclasses.replace(row, threshold=limit, verdict="holds" if is_baseline else row.verdict)
+    return dataclasses.replace(row, threshold=limit + part.limit, verdict="holds" if is_baseline else row.verdict)
 
 
 def _of_ratio(part: Constraint, k: int, arm: int, row: MetricStanding, raw: RawValues | None) -> MetricStanding:
@@ -199,6 +213,12 @@ def _settled_at_once(part: Constraint, row: MetricStanding, limit: float = 0.0) 
 
 
 def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible: bool) -> tuple[Verdict, str]:
+    verdict, reason = _verdict_on(problem, arm, row, found, is_feasible)
+    is_compared = 0 in problem.duels and row[0].tests > 0 and arm != problem.set_aside
+    return verdict, f"{wins_in_words(row[0].mean, problem)}; {reason}" if is_compared else reason
+
+
+def _verdict_on(problem: Problem, arm: int, row: Row, found: Findings, is_feasible: bool) -> tuple[Verdict, str]:
     if problem.arms[arm].retired:
         return "retired", "no longer measured, and not part of the question"
     if arm == problem.set_aside:
@@ -209,12 +229,36 @@ def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible:
     if found.beaten_by[arm] != NO_ARM:
         return "worse", _beaten(problem, found, arm)
     if found.excluded[arm] and not problem.constraints and not math.isnan(found.evidence[arm]):
-        return "worse", f"another arm is as good or better, {_sure(found.evidence[arm])}"
+        return "worse", f"another {problem.noun.one} is as good or better, {_sure(found.evidence[arm])}"
     if found.excluded[arm]:
-        return "worse", f"{problem.objective.metric} behind a feasible arm"
+        return "worse", f"{problem.objective.metric} behind a feasible {problem.noun.one}"
+    if is_feasible and not problem.constraints:
+        is_alone = found.candidates[arm] and found.candidates.sum() == 1
+        return "feasible", "no other can be better" if is_alone else "can be the best; there are no constraints"
     if is_feasible:
         return "feasible", "every constraint holds"
     return "open", _undecided(row)
+
+
+MOST_OUT = 4
+"""The most arms that are named one by one as out."""
+
+
+def why_out(problem: Problem, found: Findings) -> dict[str, str]:
+    """By arm that cannot be the answer: why, in a few words. Empty if there are too many to name."""
+    out = ~found.candidates & ~problem.is_retired
+    out[[] if problem.set_aside is None else [problem.set_aside]] = False
+    reasons: dict[str, str] = {}
+    if out.sum() > MOST_OUT:
+        return reasons
+    for arm in np.flatnonzero(out).tolist():
+        better, worst = found.beaten_by[arm], problem.parts[found.worst[arm]]
+        than = f"another {problem.noun.one}" if better == NO_ARM else problem.arm_names[better]
+        reason = f"worse than {than}" if not problem.constraints else f"not feasible, or worse than {than}"
+        if found.infeasible[arm] and isinstance(worst, Constraint):
+            reason = f"{subject(worst.title, statistic(worst))} too {'high' if worst.at_most is not None else 'low'}"
+        reasons[problem.arm_names[arm]] = reason
+    return reasons
 
 
 def _violated(problem: Problem, worst: int, metric: MetricStanding, evidence: float) -> str:
@@ -223,7 +267,7 @@ def _violated(problem: Problem, worst: int, metric: MetricStanding, evidence: fl
     mean, shown = side_by_side(metric.mean, threshold)
     words = f"{metric.subject} {mean} {relation} {exact(threshold)}"
     if isinstance(part, Constraint) and part.relative_to_baseline:
-        words = f"{metric.subject} {mean} {relation} {shown} = {exact(part.threshold)} × {problem.baseline}"
+        words = f"{metric.subject} {mean} {relation} {shown} = {part.bound_by(problem.baseline or '')}"
     if isinstance(part, Constraint) and metric.share is not None and metric.statistic == statistic(part):
         words = f"{words} ({share_words(part, metric.share)})"
     if part.noise.is_exact:
@@ -242,10 +286,10 @@ def _undecided(row: Row) -> str:
 
 def _beaten(problem: Problem, found: Findings, arm: int) -> str:
     better, lead, evidence = problem.arm_names[found.beaten_by[arm]], found.lead[arm], found.evidence[arm]
-    if not math.isnan(lead):
-        if lead > 0:
-            return f"worse than {better} by at least {lead:.2g}"
-        return f"not better than {better} by {-lead:.2g}" if lead < 0 else f"not better than {better}"
+    if lead > 0.0:
+        return f"worse than {better} by at least {rounded_down(lead)}"
+    if lead >= -problem.objective.tolerance:
+        return f"not better than {better} by {-lead:.2g}" if lead < 0.0 else f"not better than {better}"
     if not math.isnan(evidence):
-        return f"infeasible or worse than {better}, {_sure(evidence)}"
+        return f"{'infeasible or ' if math.isnan(lead) else ''}worse than {better}, {_sure(evidence)}"
     return f"{problem.objective.metric} behind {better}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from bestarm.problem import Constraint, Objective
+from bestarm.problem import Constraint, Objective, Problem
 from bestarm.validation import exact
 
 MEAN = "mean"
+WINS = "win rate"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,14 +27,14 @@ def percentage(share: float) -> str:
 
 
 def statistic(part: Objective | Constraint) -> str:
-    """What of the metric counts: its mean or a quantile.
+    """What of the metric counts: its mean, a quantile, or how often a duel is won.
 
     >>> import bestarm as ba
     >>> [statistic(ba.at_most("latency", 200, noise=ba.Quantile(q))) for q in (0.99, 0.999, 0.5)]
     ['99% quantile', '99.9% quantile', 'median']
     """
     if not (isinstance(part, Constraint) and part.noise.is_share):
-        return MEAN
+        return WINS if part.noise.words else MEAN
     q = part.limit if part.at_most is None else round(1.0 - part.limit, 15)
     return "median" if q == 0.5 else f"{percentage(q)} quantile"
 
@@ -53,6 +54,16 @@ def share_words(part: Constraint, share: Share) -> str:
     return f"{share_name(part)}: {percentage(float(f'{share.value:.3g}'))} of at most {percentage(share.limit)}"
 
 
+def wins_in_words(share: float, problem: Problem) -> str:
+    """An arm's win rate against the baseline, in which a tie counts half: one that always ties has won in no item.
+
+    >>> import bestarm as ba
+    >>> wins_in_words(0.6213, ba.Problem(["terse"], ba.duel("preference"), baseline="plain", items=200))
+    'win rate 62.1% against plain'
+    """
+    return f"{WINS} {percentage(float(f'{share:.3g}'))} against {problem.baseline}"
+
+
 def subject(metric: str, what: str) -> str:
     """What is measured of a metric.
 
@@ -69,19 +80,11 @@ def wanted(part: Objective | Constraint) -> str:
     return f"at {'least' if part.at_most is None else 'most'} {part.bound}"
 
 
-def required(part: Constraint) -> str:
-    """Which side of its threshold a metric must lie on: the threshold itself is only allowed if nothing varies.
+def relation(part: Constraint) -> str:
+    """The same as a sign, for the heads of tables.
 
     >>> import bestarm as ba
-    >>> required(ba.at_most("size", 3, noise=ba.Exact())), required(ba.at_most("time", 3, noise=ba.Symmetric()))
-    ('at most 3', 'below 3')
+    >>> relation(ba.at_most("time", 3, noise=ba.Symmetric()))
+    '≤ 3'
     """
-    if part.noise.is_exact:
-        return wanted(part)
-    return f"{'above' if part.at_most is None else 'below'} {part.bound}"
-
-
-def relation(part: Constraint) -> str:
-    """The same as a sign, for the heads of tables."""
-    signs = ("≥", "≤") if part.noise.is_exact else (">", "<")
-    return f"{signs[part.at_most is not None]} {part.bound}"
+    return f"{'≥' if part.at_most is None else '≤'} {part.bound}"

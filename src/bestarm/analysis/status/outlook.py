@@ -64,10 +64,10 @@ def outlook_lines(outlook: Outlook, name: str = "forecast", more: str = "") -> L
 def to_go_words(outlook: Outlook) -> str:
     """How many tests remain, as simulated."""
     if outlook.state == "too early":
-        return "too early to say: there are only a few results of each metric of each arm"
+        return "too early to say: there are only a few results of each metric"
     if math.isinf(outlook.median_tests):
         return (
-            "no end in sight: arms are almost tied, a mean is almost on its threshold, or the budget is too small; a "
+            "no end in sight: two are almost tied, a mean is almost on its threshold, or the budget is too small; a "
             "tolerance or a slack settles such questions"
         )
     most = "1 in 10: far more" if math.isinf(outlook.p90_tests) else f"9 in 10: at most {about(outlook.p90_tests)}"
@@ -77,12 +77,12 @@ def to_go_words(outlook: Outlook) -> str:
 def answers_words(outlook: Outlook) -> str:
     """What the simulated continuations end with, the most frequent answer first."""
     often = sorted(outlook.answers.items(), key=lambda item: -item[1])
-    named = [("no feasible arm" if name == "none" else name, share) for name, share in often]
+    named = [("none feasible" if name == "none" else name, share) for name, share in often]
     # Two answers are named.
     counts = [(f"with {name}", round(share * outlook.runs)) for name, share in named[:2]]
     others = round(sum(share for _, share in named[2:]) * outlook.runs)
     missing = outlook.runs - sum(count for _, count in counts) - others
-    counts += [("with other arms", others), ("without an answer", missing)]
+    counts += [("with others", others), ("without an answer", missing)]
     (first, most), *rest = [(what, count) for what, count in counts if count]
     more = "".join(f", {count:,} {what}" for what, count in rest)
     return f"{most:,} of {outlook.runs:,} simulated continuations end{'s' if most == 1 else ''} {first}{more}"

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import math
+import time
 import zlib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from typing import Any, Literal
 
 from bestarm.analysis.charts.intervals import interval_chart
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing.arms import ArmStanding
+from bestarm.analysis.standing.judges import JudgeStanding
 from bestarm.analysis.standing.knowledge import OpenQuestion, about, open_words
 from bestarm.analysis.status.outlook import Lines, Outlook, outlook_lines, to_go_words
-from bestarm.analysis.status.waiting import Awaited
+from bestarm.analysis.status.waiting import Awaited, HeldResults
 from bestarm.answer import (
     DECIDED,
+    BlocksMade,
     Guarantee,
     all_names,
+    counted_tests,
     good_words,
     guarantee_of,
     known_words,
     leads_words,
-    percent,
+    plain,
     void_style,
     void_words,
 )
-from bestarm.texts import in_columns, shown
+from bestarm.texts import ARM, Noun, in_columns, shown
 
 StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent", "void"]
 
@@ -65,6 +69,9 @@ class Status:
     """What is certain, in a sentence: which arms can be the answer, which are feasible, how good the leader is."""
     open: tuple[OpenQuestion, ...] = ()
     """What the likeliest answer still lacks."""
+    tests_left: float = math.inf
+    """About how many tests that takes, at most as many as items and budget leave; infinite if it cannot be told. It is
+    0 with an answer."""
     progress: float = 0.0
     """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
     answered: tuple[str, ...] = ()
@@ -72,8 +79,12 @@ class Status:
     claim: str = ""
     """What it claims of them, in words; empty if it is that `answer` is feasible and best, or that no arm is feasible
     and all were asked about."""
+    decided: str = ""
+    """Where every feasible arm is asked for: how many arms are decided, in words. Empty for other goals."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
+    held: HeldResults | None = None
+    """Results on items that come after one without a result; None if there are none."""
     health: Health = dataclasses.field(default_factory=Health)
     """Whether the results contradict what the guarantee rests on."""
     seed: int | None = None
@@ -81,6 +92,20 @@ class Status:
     items_seed: int | None = None
     """The seed of the random order of its items; None without items. Stated for a new study, both seeds repeat this
     one."""
+    arm_word: str = ARM
+    """What the study calls an arm."""
+    endless: str = ""
+    """That the study may never end, and what would end it, if that has become likely; else empty."""
+    judges: tuple[JudgeStanding, ...] = ()
+    """What each judge is worth: how it agrees with labels, how many it saved, and how biased it is."""
+    blocks: BlocksMade | None = None
+    """The blocks that have counted; None in a study without blocks."""
+    unasked: str = ""
+    """As in `Answer`: how many results the study had not asked for, and what is assumed of them; else empty."""
+    ends: float | None = None
+    """When a budget of time ends, in seconds since 1970; None without one."""
+    outlook: Outlook | None = dataclasses.field(default=None, compare=False, repr=False)
+    """The latest forecast made here that is about the study as it is. It is shown in place of `tests_left`."""
     basis: str = dataclasses.field(default="", compare=False, repr=False)
     """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
     void_because: tuple[str, ...] = dataclasses.field(init=False)
@@ -108,22 +133,42 @@ class Status:
                     return f"{all_names(self.answered)}: {self.claim}"
                 return f"{self.answer} is {self.claim or good_words(self.tolerance, self.slack)}"
             case "no_feasible_arm":
-                return self.claim or "no arm is feasible"
+                return self.claim or f"no {self.noun.one} is feasible"
             case "void":
-                return f"{leads_words(self.leader)}; {void_words(self.void_because)}"
+                return f"{self._where}; {void_words(self.void_because)}"
             case "budget_spent":
                 spent = "the budget is spent and no answer is certified"
-                return f"{spent}; {leads_words(self.leader)}; {known_words(self.known, self.void_because)}"
+                return f"{spent}; {self._where}; {known_words(self.known, self.void_because)}"
         if self.tests <= self.waiting:
             return "running: no results yet" + (f" (not counting {self.results_that_wait})" if self.tests else "")
-        said = "running: " + ("no arm looks feasible so far" if self.leader is None else f"{self.leader} leads")
-        said += f" (not counting {self.results_that_wait})" if self.waiting else ""
+        if self.leader is None and not self.decided and not any(one.tests for arm in self.arms for one in arm.metrics):
+            # Past results of items whose turn comes later, for instance.
+            return "running: no results count yet"
+        so_far = " so far" if self.leader is None and not self.decided else ""
+        said = f"running: {self._where}{so_far}"
+        said += f" (not counting {self.results_that_wait})" if self.counted < self.tests else ""
         return f"{said}; {void_words(self.void_because)}" if self.void_because else said
+
+    @property
+    def _where(self) -> str:
+        """How many arms are decided, where each is asked about; otherwise who leads."""
+        return self.decided or leads_words(self.leader, self.noun)
+
+    @property
+    def noun(self) -> Noun:
+        """What the study calls its arms."""
+        return Noun.of(self.arm_word)
+
+    @property
+    def counted(self) -> int:
+        """How many results count: the others wait for an earlier test, or for the turn of their item."""
+        return self.tests - self.waiting - (0 if self.held is None else self.held.results)
 
     @property
     def results_that_wait(self) -> str:
         """How many results wait, in words."""
-        return "1 result that waits" if self.waiting == 1 else f"{self.waiting:,} results that wait"
+        waiting = self.tests - self.counted
+        return "1 result that waits" if waiting == 1 else f"{waiting:,} results that wait"
 
     @property
     def seed_words(self) -> str:
@@ -139,36 +184,26 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
-        data: dict[str, Any] = plain(self)
+        data: dict[str, Any] = plain(dataclasses.replace(self, outlook=None))
+        del data["outlook"]
         data["health"]["notes"] = [note.through("file").to_dict() for note in self.health.notes]
         if data["awaited"] is not None and data["awaited"]["item"] is None:
             # As it is in every study without items.
             del data["awaited"]["item"]
+        for field in UNSAID:
+            if getattr(self, field) == _DEFAULTS[field]:
+                del data[field]
         return data
+
+
+UNSAID = ("arm_word", "endless", "judges", "blocks", "unasked", "held", "ends")
+"""The fields that `Status.to_dict` leaves out where they have their default."""
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(Status)}
 
 
 def basis_of(revision: int, state: StudyState, candidates: Sequence[str]) -> str:
     """What a forecast must have in common with a status to be shown beside it."""
     return f"{revision}.{state}.{zlib.crc32(json.dumps(candidates).encode()):08x}"
-
-
-def plain(data: Any) -> Any:
-    """Data classes as dictionaries of what JSON knows; what is unknown or infinite is None."""
-    # A large study has millions of entries, which `dataclasses.asdict` would copy one by one.
-    kind: Any = type(data)
-    if kind is float:
-        return data if math.isfinite(data) else None
-    if kind is tuple:
-        return [plain(item) for item in data]
-    if kind is dict:
-        return {name: plain(item) for name, item in data.items()}
-    names = _fields(kind)
-    return {name: plain(getattr(data, name)) for name in names} if names else data
-
-
-@functools.cache
-def _fields(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 # --------------------------------------------------------------------------------------------- in lines of text
@@ -186,12 +221,17 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     if status.state in DECIDED:
         return []
     lines = [("known", status.known)] if status.known and status.state == "running" else []
+    outlook = _about(outlook, status)
     if status.open:
-        lines += [("open", open_words(status.open)), ("evidence", f"{bar(status.progress)} {evidence_words(status)}")]
+        lines += [
+            ("open", open_words(status.open, in_all=_in_all(outlook))),
+            ("evidence", f"{bar(status.progress)} {evidence_words(status)}"),
+        ]
     if not status.tests:
         return lines
+    lines += [("end", status.endless)] if status.endless else []
     name, more = ("forecast", "") if status.state == "running" else ("lacking", ", once the budget is raised")
-    if outlook is not None and is_about(outlook, status):
+    if outlook is not None:
         return [*lines, *outlook_lines(outlook, name, more + age_words(outlook, status))]
     return [*lines, (name, f"about {tests} tests to go{more}")] if (tests := _estimate(status)) else lines
 
@@ -200,19 +240,22 @@ def compact_line(status: Status, outlook: Outlook | None = None) -> str:
     """The same in one line, for where there is no room for more."""
     if not status.tests:
         return "no results yet"
-    made = f"{status.tests:,} test{'' if status.tests == 1 else 's'}"
+    made, outlook = counted_tests(status.tests), _about(outlook, status)
     if status.state in DECIDED:
         return made
     is_all = len(status.candidates) == len(status.arms)
-    parts = [made, f"all {len(status.arms):,} arms left" if is_all else f"left: {all_names(status.candidates)}"]
+    parts = [
+        made,
+        f"all {status.noun.counted(len(status.arms))} left" if is_all else f"left: {all_names(status.candidates)}",
+    ]
     if status.open:
         parts[0] += f", {evidence_words(status)}"
-        parts.append(f"open: {open_words(status.open, most=2)}")
-    if outlook is not None and is_about(outlook, status):
+        parts.append(f"open: {open_words(status.open, most=2, in_all=_in_all(outlook))}")
+    if outlook is not None:
         to_go = to_go_words(outlook) + age_words(outlook, status)
     else:
         to_go = f"about {tests} to go" if (tests := _estimate(status)) else ""
-    return "; ".join(part for part in (*parts, to_go) if part)
+    return "; ".join(part for part in (*parts, to_go, status.endless) if part)
 
 
 def bar(share: float, width: int = WIDTH) -> str:
@@ -228,12 +271,6 @@ def bar(share: float, width: int = WIDTH) -> str:
 def evidence_words(status: Status) -> str:
     """How much of the evidence is there that the open questions need."""
     return f"{math.floor(100 * status.progress)}% of the evidence needed"
-
-
-def confidence_words(status: Status) -> str:
-    """The anytime confidence, with what it means."""
-    sure = "how sure the evidence so far makes us of the leader"
-    return f"{percent(status.confidence)}: {sure}; it can fall, and is often 0 until shortly before the end"
 
 
 ABOUT_FORECASTS = (
@@ -253,10 +290,19 @@ def age_words(outlook: Outlook, status: Status) -> str:
     return f" (forecast of {newer:,} result{'' if newer == 1 else 's'} ago)" if newer > 0 else ""
 
 
+def _about(outlook: Outlook | None, status: Status) -> Outlook | None:
+    """The forecast to show: this one, or the latest that the status has; None if neither is about the study."""
+    return next((one for one in (outlook, status.outlook) if one is not None and is_about(one, status)), None)
+
+
+def _in_all(outlook: Outlook | None) -> float:
+    """The number of tests to go that is shown. No question is said to take more."""
+    return math.inf if outlook is None or math.isnan(outlook.median_tests) else outlook.median_tests
+
+
 def _estimate(status: Status) -> str:
     """How many tests remain, by what is open alone: nothing is simulated. Empty if it is too early to tell."""
-    tests = sum(question.tests for question in status.open)
-    return about(tests) if status.open and tests <= _FORESIGHT * status.tests else ""
+    return about(status.tests_left) if status.open and status.tests_left <= _FORESIGHT * status.tests else ""
 
 
 _FORESIGHT = 20
@@ -269,12 +315,19 @@ _MOST = 60
 def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     """What is known and open, what was done, what everything waits for, the seeds, and whether the data is healthy."""
     made = f"{status.tests:,} recorded, cost {status.cost:,.10g}; {status.pending:,} pending"
-    lines = [*progress_lines(status, outlook), ("tests", made)]
+    lines = [*progress_lines(status, outlook), ("tests", made), *judge_lines(status)]
+    if status.blocks is not None:
+        lines.append((Noun.of(status.blocks.name).many, f"{status.blocks} with all results"))
+    lines += [("not asked", status.unasked)] if status.unasked else []
     awaited = status.awaited
     if awaited is not None and (status.waiting or awaited.needs_attention):
         results = f"{status.waiting:,} result{'' if status.waiting == 1 else 's'}"
         late = f"{results} recorded but not counted yet, " if status.waiting else ""
         lines.append(("waiting", f"{late}for {awaited}"))
+    if status.held is not None:
+        lines.append(("waiting", status.held.words))
+    if status.ends is not None and status.state == "running":
+        lines.append(("time", ends_words(status)))
     if status.seed is not None:
         lines.append(("seeds", status.seed_words))
     if status.tests:
@@ -283,11 +336,30 @@ def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     return lines
 
 
+def ends_words(status: Status) -> str:
+    """When no test begins any more, or that none does, and what is waited for."""
+    assert status.ends is not None
+    end = datetime.fromtimestamp(status.ends, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if time.time() < status.ends:
+        return f"no test begins after {end}"
+    return f"is up since {end}; what is out still counts: {counted_tests(status.pending)}"
+
+
+def judge_lines(status: Status) -> Lines:
+    """What judges are worth."""
+    lines = []
+    for judge in status.judges:
+        lines.append(("judge", f"{judge.judge}{': ' if judge.agreement is None else ' '}{judge.words}"))
+        if judge.bias_words:
+            lines.append(("", f"its mean score, less that of {judge.metric}: {judge.bias_words}"))
+    return lines
+
+
 def status_html(status: Status, *, asks: str = "", outlook: Outlook | None = None) -> str:
     """For a notebook: the lines, and every arm's intervals."""
     rows = status.arms[:_MOST]
     chart = interval_chart(rows)
-    more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
+    more = f"<p>The first {_MOST} of {status.noun.counted(len(status.arms))}.</p>" if len(status.arms) > _MOST else ""
     style = void_style(status.guarantee)
     head = f"<p{style}><strong>{escape(status.study)}</strong>: {escape(asks or status.headline)}</p>"
     where = f"<p{style}>{escape(status.headline)}</p>" if asks else ""

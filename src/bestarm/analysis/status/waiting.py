@@ -20,6 +20,29 @@ SHOWN_AFTER = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
+class HeldResults:
+    """Results on items whose turn has not come: an item before theirs has none. `words` says which one it is.
+
+    >>> print(HeldResults.of(12, "score of new on question 7", 30))
+    12 results recorded but not counted yet, for test 30 (score of new on question 7): items count in the study's order
+    """
+
+    results: int
+    words: str
+    test: int | None = None
+    """The test that is out for that item; None if it has not been asked for."""
+
+    @classmethod
+    def of(cls, results: int, item: str, test: int | None) -> HeldResults:
+        awaited = f"{item}, not asked for yet" if test is None else f"test {test} ({item})"
+        late = f"{'1 result' if results == 1 else f'{results:,} results'} recorded but not counted yet"
+        return cls(results, f"{late}, for {awaited}: items count in the study's order", test)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclasses.dataclass(frozen=True)
 class Awaited:
     """A test whose result must come before later ones count. Times are in seconds since 1970."""
 
@@ -37,6 +60,8 @@ class Awaited:
     """The command that counts a value for it, if an attempt ended and it is not known what that counts as."""
     item: str | None = None
     """The item it is to be measured on, in a study with items."""
+    give_up_command: str = ""
+    """The command that gives it up, so that later results count at once."""
 
     @classmethod
     def of(
@@ -53,8 +78,9 @@ class Awaited:
         """The pending test `row` of a study kept at `url`, which yields `metrics` if they are several."""
         count = command("tell", study, row.id, url, *_blanks(metrics, url)) if row.aside is not None else None
         free = command("release", study, row.id, url)
+        give_up = command("abandon", study, row.id, url, *(["WHY"] if url == ":memory:" else ["--reason", "WHY"]))
         known = row.holder, row.since, row.due, _state(row), row.reason
-        return cls(row.id, arm, metric, *known, command=free, count_command=count, item=item)
+        return cls(row.id, arm, metric, *known, command=free, count_command=count, item=item, give_up_command=give_up)
 
     @property
     def needs_attention(self) -> bool:
@@ -66,23 +92,28 @@ class Awaited:
         """Whether it has been out for longer than the usual moment."""
         return time.time() - self.since > SHOWN_AFTER
 
+    @property
+    def _if_lost(self) -> str:
+        """What to do if the result will not come."""
+        return (
+            f"if its result will not come: {self.give_up_command} (later results count at once), or {self.command} (it "
+            "is made again, and they wait for it)"
+        )
+
     def __str__(self) -> str:
         on = "" if self.item is None else f" on {self.item}"
         what = f"test {self.test} ({self.metric} of {self.arm}{on})"
         ago = _duration(time.time() - self.since)
         match self.state:
             case "free":
-                return f"{what}, which is free"
+                return f"{what}, which is free: ask for it, or give it up: {self.give_up_command}"
             case "measuring":
                 return f"{what}, which {self.holder} has been measuring for {ago}"
             case "held":
-                return f"{what}, which {self.holder} has held for {ago}; if its result will not come: {self.command}"
+                return f"{what}, which {self.holder} has held for {ago}; {self._if_lost}"
             case "overdue":
                 late = _duration(time.time() - (self.due or 0.0))
-                return (
-                    f"{what}, which {self.holder} has held for {ago} and wanted to tell {late} ago; "
-                    f"if its result will not come: {self.command}"
-                )
+                return f"{what}, which {self.holder} has held for {ago} and wanted to tell {late} ago; {self._if_lost}"
         how = {"refused": "gave a value that was refused", "lost": "was lost with its process"}.get(self.state)
         said = f": {self.reason}" if self.reason else ""
         return (

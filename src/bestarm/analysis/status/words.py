@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bestarm.analysis.standing.terms import required, statistic, subject
+from bestarm.analysis.standing.terms import statistic, subject, wanted
+from bestarm.analysis.status.blocks import is_free, on_blocks, what_stays
+from bestarm.analysis.status.claims import claim_words, known_of_each, margins_of, none_words, rejected
 from bestarm.analysis.status.status import Status, StudyState
+from bestarm.analysis.status.tests_made import judged_by, number_of_items
 from bestarm.answer import (
     MOST_NAMES,
     Answer,
@@ -19,23 +22,31 @@ from bestarm.answer import (
 )
 from bestarm.noises.base import NoiseModel
 from bestarm.policies import find_policy, policy_for
-from bestarm.problem import Constraint, Objective, Plan, Problem
+from bestarm.problem import Constraint, Objective, Plan
+from bestarm.problem.goals import ignores_performance
 from bestarm.problem.items import count_of
-from bestarm.texts import listed
+from bestarm.texts import Noun, listed
 from bestarm.validation import exact
 
 
 def question(plan: Plan) -> str:
     """What the study asks."""
     goal = "largest" if plan.objective.goal == "maximize" else "smallest"
-    sides = [f"{subject(c.title, statistic(c))} {required(c)}" for c in plan.constraints]
+    sides = [f"{subject(c.title, statistic(c))} {wanted(c)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
-    mean = "" if plan.objective.noise.is_exact else "mean "
+    against = f" against {plan.baseline}" if 0 in plan.duels else ""
+    mean = "" if plan.objective.noise.is_exact else f"{statistic(plan.objective)} {'of ' if against else ''}"
     over = f"{_over_items(plan)}{f', where the baseline is {plan.baseline}' if plan.relative else ''}"
-    aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{over}", f"{plan.arms_asked_about} arms"
+    aim = f"the {goal} {mean}{plan.objective.metric}{against}{such}{over}"
+    arms = plan.noun.counted(plan.arms_asked_about)
     match plan.asks:
         case "any feasible" if plan.set_aside is not None and plan.arms_asked_about == 1:
             return f"Does {plan.arm_names[1 - plan.set_aside]} have {' and '.join(sides)}{over}?"
+        case "every feasible" if plan.arms_asked_about == 1:
+            [only] = [name for k, name in enumerate(plan.arm_names) if k != plan.set_aside]
+            return f"Does {only} have {' and '.join(sides)}{over}?"
+        case "every feasible":
+            return f"Which of {arms} have {' and '.join(sides)}{over}?"
         case "any feasible":
             return f"Which of {arms}, whichever it is, has {' and '.join(sides)}{over}?"
         case "top":
@@ -49,7 +60,9 @@ def _over_items(plan: Plan) -> str:
     """What means are over, if there are items."""
     if plan.items is None:
         return ""
-    number = _number_of_items(plan.items)
+    if plan.blocks is not None:
+        return f", on average over all {Noun.of(plan.blocks.name).many} like these"
+    number = number_of_items(plan.items)
     if plan.repeats:
         return f", on average over {number} drawn again and again, and over how each varies"
     return f", on average over these {number}"
@@ -61,7 +74,8 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
     if now is not None and now.guarantee == "void":
         return (
             "The results contradict what the guarantee rests on. Nothing is known about how often such an answer is "
-            "wrong. What is said below of each arm (intervals, verdicts, reasons) is not guaranteed either."
+            f"wrong. What is said below of each {plan.noun.one} (intervals, verdicts, reasons) is not guaranteed "
+            "either."
         )
     if answer is None:
         known = "" if status is None else certain(plan, status)
@@ -70,19 +84,26 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
             f"wrong with probability at most {100 * plan.delta:g}%, if what the guarantee rests on is true.{known}"
         )
     if answer.state == "budget_spent":
-        return (
-            "The budget was spent before the evidence sufficed for an answer. That the arm in the lead is the best "
-            f"feasible one is not certain.{certain(plan, answer)}"
-        )
+        spent = "The budget was spent before the evidence sufficed for an answer."
+        return f"{spent} {_not_certain(plan)}{certain(plan, answer)}"
     allowed = _allowed(plan)
     if answer.state == "no_feasible_arm":
-        every = "every arm" if plan.set_aside is None else f"every arm that is compared with {plan.baseline}"
+        every = f"every {plan.noun.one}"
+        every = every if plan.set_aside is None else f"{every} that is compared with {plan.baseline}"
         return f"{allowed}: with that reservation, {every} violates at least one constraint."
     if plan.asks != "best":
         return f"{allowed}: with that reservation, {_set_guarantee(plan, answer)}."
     by = f" by more than {exact(plan.objective.tolerance)}" if plan.objective.tolerance else ""
     meets = f"{answer.arm} meets every constraint{_nearly(plan)}"
-    return f"{allowed}: with that reservation, {meets}, and no feasible arm is better{by}."
+    if not plan.constraints:
+        return f"{allowed}: with that reservation, no {plan.noun.one} is better than {answer.arm}{by}."
+    return f"{allowed}: with that reservation, {meets}, and no feasible {plan.noun.one} is better{by}."
+
+
+def _not_certain(plan: Plan) -> str:
+    if plan.asks == "every feasible":
+        return f"Of the {plan.noun.many} that are undecided, nothing is certain."
+    return f"That the {plan.noun.one} in the lead is the best feasible one is not certain."
 
 
 def _set_guarantee(plan: Plan, answer: Answer) -> str:
@@ -91,16 +112,18 @@ def _set_guarantee(plan: Plan, answer: Answer) -> str:
     if plan.asks == "short list":
         within = f" within {exact(margin)}" if margin else ""
         as_good = f", or one as good{within}{_nearly(plan)}," if margin or plan.slacks else ""
-        return f"if any arm is feasible, the best one{as_good} is {listed(answer.arms, 'or')}"
+        return f"if any {plan.noun.one} is feasible, the best one{as_good} is {listed(answer.arms, 'or')}"
     meets = f"{arms} {'meets' if len(answer.arms) == 1 else 'meet'} every constraint{_nearly(plan)}"
     if plan.asks == "any feasible":
-        return f"{meets}; nothing is said of which arm is best"
-    if len(answer.arms) < plan.top:
-        return f"{meets}, and no other arm does"
+        return f"{meets}; nothing is said of which {plan.noun.one} is best"
+    if plan.asks == "every feasible" and len(answer.arms) == plan.arms_asked_about:
+        return meets
+    if plan.asks == "every feasible" or len(answer.arms) < plan.top:
+        return f"{meets}, and no other {plan.noun.one} does"
     by = f" by more than {exact(margin)}" if margin else ""
     if plan.top == 1:
-        return f"{meets}, and no feasible arm is better{by}"
-    return f"{meets}, and none of them is worse{by} than number {plan.top} of the feasible arms"
+        return f"{meets}, and no feasible {plan.noun.one} is better{by}"
+    return f"{meets}, and none of them is worse{by} than number {plan.top} of the feasible {plan.noun.many}"
 
 
 def _allowed(plan: Plan) -> str:
@@ -116,11 +139,16 @@ def certain(plan: Plan, now: Answer | Status) -> str:
     """A sentence, or nothing, on what is certain before there is an answer: which arms are left, which are feasible,
     how far the leader can be from the best."""
     facts = []
-    if now.candidates and len(now.candidates) < plan.arms_asked_about:
+    if plan.asks == "every feasible":
+        if infeasible := rejected(plan, now.candidates):
+            violates = "violates" if len(infeasible) == 1 else "violate"
+            facts.append(f"{all_names(infeasible)} {violates} at least one constraint")
+    elif now.candidates and len(now.candidates) < plan.arms_asked_about:
         out, every = plan.arms_asked_about - len(now.candidates), plan.arms_asked_about
         facts.append(
-            f"if any arm is feasible, the best one{_or_as_good(plan)} is among {all_names(now.candidates)} "
-            f"({out:,} of {every:,} arms {'is' if out == 1 else 'are'} excluded)"
+            f"if any {plan.noun.one} is feasible, the best one{_or_as_good(plan)} is among "
+            f"{all_names(now.candidates)} ({out:,} of {plan.noun.counted(every)} {'is' if out == 1 else 'are'} "
+            "excluded)"
         )
     if now.feasible and plan.constraints:
         meets = "meets" if len(now.feasible) == 1 else "meet"
@@ -131,42 +159,8 @@ def certain(plan: Plan, now: Answer | Status) -> str:
     return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
 
 
-def claim_words(plan: Problem, arms: Sequence[str], *, is_sure: bool) -> str:
-    """What is certified of a set of arms: what stands after their names. `is_sure`: some arm is certified feasible.
-
-    >>> import bestarm as ba
-    >>> gain = ba.maximize("gain", noise=ba.Gaussian(1.0), tolerance=0.5)
-    >>> short, top = (ba.Problem([*"abcd"], gain, goal=goal, top=3) for goal in ("best", "top"))
-    >>> claim_words(short, ["a", "b"], is_sure=False)
-    'the best feasible arm, or one as good within 0.5, if any is feasible, is one of these'
-    >>> claim_words(top, ["a", "b", "c"], is_sure=True), claim_words(top, ["a"], is_sure=True)
-    ('the 3 best feasible arms, within 0.5', 'the only feasible arm')
-    """
-    margins = _margins(plan)
-    if plan.asks == "any feasible":
-        return feasible_words(plan.slacks)
-    if plan.asks == "short list":
-        near = f", or one as good {' and '.join(margins)}," if margins else ""
-        perhaps = "" if is_sure else f"{'' if near else ','} if any is feasible,"
-        return f"the best feasible arm{near}{perhaps} is one of these"
-    what = "best feasible arm" if plan.top == 1 else f"{plan.top} best feasible arm"
-    if len(arms) < plan.top:
-        what, margins = "only feasible arm", ["within the slack"] if plan.slacks else []
-    return f"the {what}{'' if len(arms) == 1 else 's'}{', ' if margins else ''}{' and '.join(margins)}"
-
-
-def none_words(plan: Problem) -> str:
-    """The answer that no arm is feasible. It says nothing of a baseline that is set aside."""
-    return "no arm is feasible" if plan.set_aside is None else f"no arm compared with {plan.baseline} is feasible"
-
-
-def _margins(plan: Problem) -> list[str]:
-    tolerance = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
-    return [*tolerance, "within the slack"] if plan.slacks else tolerance
-
-
 def _or_as_good(plan: Plan) -> str:
-    margins = _margins(plan)
+    margins = margins_of(plan)
     return f", or one that is as good {' and '.join(margins)}," if margins else ""
 
 
@@ -186,8 +180,10 @@ def known(
     regret: float | None,
     *,
     is_void: bool = False,
+    out: Mapping[str, str] | None = None,
 ) -> str:
-    """What is certain now, in a sentence; nothing if nothing is. `is_void` says that the guarantee is.
+    """What is certain now, in a sentence; nothing if nothing is. `is_void` says that the guarantee is, and `out`, which
+    arms cannot be the answer, and why: they are named as long as they are few.
 
     >>> import bestarm as ba
     >>> gain, price = ba.maximize("gain", noise=ba.Gaussian(1.0)), ba.at_most("price", 3, noise=ba.Gaussian(1.0))
@@ -196,6 +192,8 @@ def known(
     'With 95% confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best'
     >>> known(plan, "running", "prompt 7", ["prompt 5", "prompt 7"], [], None)
     'With 95% confidence, if any arm is feasible, the best is prompt 5 or 7'
+    >>> known(plan, "running", "prompt 7", plan.arm_names[1:], [], None, out={"prompt 1": "price too high"})
+    'With 95% confidence prompt 1 is out: price too high'
     >>> plan = ba.Plan(arms=["a", "b", "c"], objective=ba.maximize("gain", noise=ba.Symmetric()))
     >>> known(plan, "running", "a", ["a", "b"], ["a", "b", "c"], 0.2).split("; ")[1]
     'a is at most 0.2 below the best (this has 95% confidence of its own, and 90% together with the rest)'
@@ -203,20 +201,25 @@ def known(
     if is_void:
         return "Nothing is certain: the guarantee is void"
     sure = f"With {promised(plan.delta)} confidence"
-    if state == "certified" and plan.asks in ("top", "any feasible"):
+    if state == "certified" and plan.asks in ("top", "any feasible", "every feasible"):
         are = "is" if len(candidates) == 1 else "are"
         return f"{sure} {all_names(candidates)} {are} {claim_words(plan, candidates, is_sure=True)}"
     if state == "certified" and plan.asks == "best":
         return f"{sure} {leader} is {good_words(plan.objective.tolerance, plan.slacks)}"
     if state == "no_feasible_arm":
         return f"{sure} {none_words(plan)}"
+    if plan.asks == "every feasible":
+        each = known_of_each(plan, candidates, feasible)
+        return f"{sure} {each}" if each else ""
     facts = []
-    if candidates and len(candidates) < plan.arms_asked_about:
+    if candidates and out and len(out) < len(candidates):
+        facts.append(f" {'; '.join(out_words(out))}")
+    elif candidates and len(candidates) < plan.arms_asked_about:
         # Within the slack, an arm that is certified feasible may miss a threshold; so may every arm.
         is_any = not plan.constraints or (feasible and not plan.slacks)
-        given = "" if is_any else ", if any arm is feasible,"
+        given = "" if is_any else f", if any {plan.noun.one} is feasible,"
         few = len(candidates) <= MOST_NAMES
-        which = listed(candidates, "or") if few else f"one of {len(candidates):,} arms"
+        which = listed(candidates, "or") if few else f"one of {plan.noun.counted(len(candidates))}"
         facts.append(f"{given} the best{_or_as_good(plan)} is {which}")
     elif not candidates:
         facts.append(f" {none_words(plan)}")
@@ -231,10 +234,22 @@ def known(
     others = [arm for arm in feasible if arm != leader] if plan.constraints else []
     if others:
         are = "is" if len(others) == 1 else "are"
-        who = listed(others, "and") if len(others) <= MOST_NAMES else f"{len(others):,} arms"
+        who = listed(others, "and") if len(others) <= MOST_NAMES else plan.noun.counted(len(others))
         also = ", too" if leader in feasible else ""
         facts.append(f" {who} {are} {feasible_words(plan.slacks)}{also}")
     return f"{sure}{';'.join(facts)}" if facts else ""
+
+
+def out_words(out: Mapping[str, str]) -> list[str]:
+    """Which arms are out, and why; those with the same reason together.
+
+    >>> out_words({"F5": "toxicity too high", "F7": "worse than F4", "F8": "toxicity too high"})
+    ['F5 and F8 are out: toxicity too high', 'F7 is out: worse than F4']
+    """
+    same: dict[str, list[str]] = {}
+    for name, why in out.items():
+        same.setdefault(why, []).append(name)
+    return [f"{listed(names)} {'is' if len(names) == 1 else 'are'} out: {why}" for why, names in same.items()]
 
 
 def noise_in_words(part: Objective | Constraint, plan: Plan) -> str:
@@ -254,19 +269,23 @@ def _differences(plan: Plan) -> Iterator[str]:
     """What is assumed about differences on the same item, where that does not follow from the noise of the values."""
     if plan.items is None:
         return
+    same = "on the same item" if plan.blocks is None else f"in the same {plan.blocks.name}"
     relative = [part for part in plan.constraints if part.relative_to_baseline]
-    compared: list[Objective | Constraint] = [] if plan.asks == "any feasible" else [plan.objective]
+    noun = plan.noun
+    compared: list[Objective | Constraint] = [] if ignores_performance(plan.asks) else [plan.objective]
     for part in [*compared, *relative]:
-        noise = _over_set(part.noise.differences(), plan)
-        if not noise.is_symmetric:
+        noise = _over_set(plan.noise_between(part.noise), plan)
+        if not noise.is_symmetric or noise.stated_scatter is not None:
             continue
-        apart = "an arm and its limit, a multiple of the baseline," if part in relative else "two arms"
+        apart = f"{noun.a} and its limit, a multiple of the baseline," if part in relative else f"two {noun.many}"
         like = "like normal values" if not plan.repeats else "as far up as down around their mean"
-        unseen = " A rare, long pause of one arm that was not seen is not covered." if plan.repeats else ""
+        is_race = plan.repeats and plan.blocks is None
+        unseen = f" A rare, long pause of one {noun.one} that was not seen is not covered." if is_race else ""
         yield (
-            f"{part.metric}: differences between {apart} on the same item scatter {like}. That does not follow from "
-            "how each arm's values scatter: differences of values that are 0 or 1, or mostly the same, often do not. "
-            f"Where there is a range, state it instead (bounded): then nothing is assumed of differences.{unseen}"
+            f"{part.metric}: differences between {apart} {same} scatter {like}. That does not follow from "
+            f"how each {noun.one}'s values scatter: differences of values that are 0 or 1, or mostly the same, "
+            "often do not. Where there is a range, state it instead (bounded): then nothing is assumed of "
+            f"differences.{unseen}"
         )
 
 
@@ -274,23 +293,32 @@ def assumptions(plan: Plan) -> list[str]:
     """What has to hold for the guarantee to hold."""
     stays = "distribution" if any(part.noise.is_share for part in plan.constraints) else "mean"
     together = [all_names(metrics) for metrics in plan.yields.values() if len(metrics) > 1]
+    arm = plan.noun.one
     found = ["Every measurement is fresh: what one shows does not depend on the others."]
     if plan.items is not None:
-        found = ["What a test shows depends on its arm and its item, and not on the tests before it."]
+        on = plan.item_word
+        found = [f"What a test shows depends on its {arm} and its {on}, and not on the tests before it."]
     found += [
         f"One test yields {metrics}, which may depend on each other in any way; all its values were recorded, or none."
         for metrics in together
     ]
-    if plan.items is not None:
+    if plan.blocks is not None:
+        found.append(on_blocks(plan.blocks, plan.noun))
+    elif plan.items is not None:
         again = "An item that comes again was measured again, independently of the first time."
         found += [
             "Each test was made on the item that the study named, in an order drawn at random for this study. "
-            f"{again if plan.repeats else 'No item was measured twice on an arm.'}",
-            "Nothing about an arm depends on that order: none was improved on the items that come first in it.",
+            f"{again if plan.repeats else f'No item was measured twice on {plan.noun.a}.'}",
+            f"Nothing about {plan.noun.a} depends on that order: none was improved on the items that come first in it.",
         ]
     found += [
-        f"The {stays} of each metric of each arm stays the same for the whole study.",
-        *dict.fromkeys(noise_in_words(part, plan) + "." for part in plan.parts),
+        f"Every score of {judge} was made before the first result of {metrics}, and the order of the items did not "
+        "change it. Nothing is assumed of how right the scores are."
+        for judge, metrics in judged_by(plan)
+    ]
+    found += what_stays(plan, stays)
+    found += [
+        *dict.fromkeys(noise_in_words(part, plan) + "." for part in plan.parts if not is_free(plan, part)),
         *dict.fromkeys(_differences(plan)),
         "Every result was recorded, whatever it was. Tests were given up, made again or handed to others only "
         "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",
@@ -300,7 +328,10 @@ def assumptions(plan: Plan) -> list[str]:
             "How long a test takes has nothing to do with its result: results count in the order in which they "
             "arrive, as the plan declares."
         )
-    return [*found, "The answer is about these arms and metrics, as they were measured, and about no others."]
+    return [
+        *found,
+        f"The answer is about these {plan.noun.many} and metrics, as they were measured, and about no others.",
+    ]
 
 
 def about_intervals(plan: Plan, *, brief: bool = False) -> str:
@@ -309,38 +340,6 @@ def about_intervals(plan: Plan, *, brief: bool = False) -> str:
     if not any(part.noise.is_share for part in plan.constraints):
         return note
     return f"{note} That of a quantile has every value for which the share of results beyond it may still be the limit."
-
-
-def about_tests(problem: Problem) -> list[str]:
-    """Sentences on what one test yields and what it is made on; none if each metric is measured on its own.
-
-    >>> import bestarm as ba
-    >>> time, memory = ba.minimize("time", noise=ba.Bounded(0, 9)), ba.at_most("memory", 5, noise=ba.Bounded(0, 9))
-    >>> together = ba.measurement("time", "memory")
-    >>> about_tests(ba.Problem(["a", "b"], time, [memory], measurements=[together]))
-    ['One test yields time and memory together, all or none.']
-    """
-    together = [listed(metrics) for metrics in problem.yields.values() if len(metrics) > 1]
-    alone = [metrics[0] for metrics in problem.yields.values() if len(metrics) == 1]
-    sentences = [f"One test yields {metrics} together, all or none." for metrics in together]
-    if together and alone:
-        sentences.append(f"Measured alone: {listed(alone)}.")
-    if problem.items is not None and problem.repeats:
-        sentences.append(
-            f"Each measurement is made on one of {_number_of_items(problem.items)}, drawn at random again and again, "
-            "in the same order for every arm; the question is about the mean over all items and over the scatter of "
-            "each."
-        )
-    elif problem.items is not None:
-        sentences.append(
-            f"Each arm is measured on the same {_number_of_items(problem.items)}, in the same random order; the "
-            "question is about the mean over these items."
-        )
-    return sentences
-
-
-def _number_of_items(items: int | tuple[str, ...]) -> str:
-    return "1 item" if count_of(items) == 1 else f"{count_of(items):,} items"
 
 
 def difference(there: Plan, here: Plan) -> str:

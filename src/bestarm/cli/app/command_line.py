@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from bestarm.cli.shared.command import PAIR
-from bestarm.texts import listed, quoted
+from bestarm.texts import listed, quoted, shown
 
 
 def number_kind(option: Any) -> str:
@@ -33,7 +33,7 @@ def pairs_joined(args: Sequence[str], names: Collection[str]) -> list[str]:
         joined.append(left.pop())
         if joined[-1] == "--":
             break
-        if joined[-1] in names and len(left) > 1 and "=" not in left[-1] and not left[-2].startswith("-"):
+        if joined[-1] in names and len(left) > 1 and "=" not in left[-1]:
             joined.append(f"{left.pop()}={left.pop()}")
     return [*joined, *reversed(left)]
 
@@ -69,12 +69,13 @@ class OnceCommand(TyperCommand):
             return
         for option in options:
             values = given.get(option.name)
-            name = max(option.opts, key=len)
+            name = next((name for name in option.opts if name.startswith("--")), option.opts[0])
             if not isinstance(values, list) or len(values) == 1 or option.multiple:
                 if kind := number_kind(option):
                     self._check_numbers(ctx, name, kind, values if isinstance(values, list) else [values])
                 continue
             if not option.is_flag:
+                values = [" ".join(value) if isinstance(value, tuple | list) else value for value in values]
                 # An address may hold a password.
                 is_secret = option.hide_input or any("://" in str(value) or "@" in str(value) for value in values)
                 shown = "" if is_secret else f": {listed(map(repr, values))}"
@@ -92,6 +93,32 @@ class OnceCommand(TyperCommand):
                     (read_whole if kind == "integer" else read_decimal)(value)
             except ValueError as error:
                 ctx.fail(f"Invalid value for {name!r}: {quoted(value)}: {error}.")
+
+
+def quoting(instead: Mapping[str, str]) -> type[OnceCommand]:
+    """A command whose arguments are commands, in quotes. An option that it does not have may be one of theirs, or of
+    another program: then it says what to type `instead`."""
+
+    class QuotingCommand(OnceCommand):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            try:
+                return super().parse_args(ctx, list(args))
+            except Exception as error:
+                # Typer raises an error class of its own or of click.
+                if type(error).__name__ != "NoSuchOption":
+                    raise
+                option = str(getattr(error, "option_name", ""))
+                advice = instead.get(option) or _quote_it(option, args)
+                ctx.fail(f"No such option: {shown(option)}. Instead: {advice}.")
+                raise
+
+    return QuotingCommand
+
+
+def _quote_it(option: str, args: Sequence[str]) -> str:
+    program = next((word for word in args if not word.startswith("-")), "program")
+    example = f"'{program.split()[0] if program.split() else program} {option} …'"
+    return f"put each command in quotes if this belongs to one, as in {shown(example)}"
 
 
 class DashCommand(OnceCommand):

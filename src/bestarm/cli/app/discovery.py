@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from bestarm.cli.app.command_line import DashCommand, OnceCommand
+from bestarm.cli.app.command_line import DashCommand, OnceCommand, quoting
+from bestarm.cli.app.configured import ConfiguredCommand
 from bestarm.cli.shared.command import Command, flattened
 from bestarm.cli.shared.show import complain
 
@@ -34,6 +35,10 @@ def own_commands() -> dict[str, Command[...]]:
 
 def add_command(program: typer.Typer, name: str, command: Command[...]) -> None:
     reader = DashCommand if command.takes_names else OnceCommand
+    if command.configured:
+        reader = ConfiguredCommand
+    if command.instead is not None:
+        reader = quoting(command.instead)
     program.command(name, cls=reader, rich_help_panel=command.panel)(flattened(command.body))
 
 

@@ -27,15 +27,22 @@ app = typer.Typer(
 def _version(wanted: bool) -> None:
     if wanted:
         import bestarm
+        from bestarm.storage.sql.schema import VERSION
 
-        print(f"bestarm {bestarm.__version__}")
+        print(f"bestarm {bestarm.__version__} (schema {VERSION})")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the version, and that of the tables of its databases.",
+        ),
     ] = False,
 ) -> None:
     """Find the best option that is also safe, with as few tests as possible, and prove it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec
 
 LIVE_STUDIES = "Live studies"
@@ -30,6 +30,10 @@ class Command(Generic[P]):
     """Commands are listed in the order of these numbers."""
     takes_names: bool = False
     """Its arguments are names, which may begin with a dash, and values, which may be negative."""
+    instead: Mapping[str, str] | None = None
+    """Its arguments are commands. By option of other programs that run commands: what to type instead."""
+    configured: bool = False
+    """Its options can be set in the environment and in a file, too: `bestarm.cli.app.configured`."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         self.body(*args, **kwargs)
@@ -58,9 +62,11 @@ def flattened(body: Callable[..., None]) -> Any:
     return call
 
 
-def command(place: int, panel: str | None = None) -> Callable[[Callable[P, None]], Command[P]]:
+def command(
+    place: int, panel: str | None = None, instead: Mapping[str, str] | None = None, *, configured: bool = False
+) -> Callable[[Callable[P, None]], Command[P]]:
     """Make the function below a command."""
-    return lambda body: Command(body, panel=panel, place=place)
+    return lambda body: Command(body, panel=panel, place=place, instead=instead, configured=configured)
 
 
 def study_command(place: int) -> Callable[[Callable[P, None]], Command[P]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from bestarm.cli.shared.opening import AnyStudy
     from bestarm.study.files.exchange import Recorded
     from bestarm.study.record.far_values import FarValue
+
+
+_WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
 
 @contextlib.contextmanager
@@ -50,44 +54,56 @@ def recorded_words(study: AnyStudy, recorded: Recorded) -> str:
     return f"Recorded {counted(recorded.results, 'result')}{ids} of {study.name}{known}{left_out}."
 
 
+def check_writable(option: str, path: str) -> None:
+    """Raise `InvalidInput` for a file that could not be written later."""
+    file = Path(path).absolute()
+    if not file.parent.is_dir():
+        raise InvalidInput(option, path, "there is no such folder")
+    if file.is_dir():
+        raise InvalidInput(option, path, "is a folder; name a file")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise InvalidInput(option, path, "may not be written")
+
+
+def stated_exports(options: object, kinds: Iterable[str]) -> dict[str, str]:
+    """The files that options such as `export_json` name, by kind. Better refused now than when all runs are made."""
+    found = {kind: path for kind in kinds if (path := getattr(options, f"export_{kind}")) is not None}
+    for kind, path in found.items():
+        if path != "-":
+            check_writable(f"--export-{kind}", path)
+    return found
+
+
 def is_stdout(out: Path | None) -> bool:
     return out is None or str(out) == "-"
 
 
+def is_workbook(out: Path) -> bool:
+    """Whether a file is meant for an Excel workbook, by its name."""
+    return out.suffix.lower() == ".xlsx"
+
+
 @contextlib.contextmanager
-def writing(out: Path | None) -> Iterator[TextIO]:
-    """A file to write, or standard output. A file takes its name when it is complete. Until then the old one stays."""
+def writing(out: Path | None, *, workbook: bool = False) -> Iterator[TextIO]:
+    """A file to write, or standard output. A file takes its name when it is complete. Until then the old one stays.
+
+    Only a `workbook`, which goes to the file's `buffer`, may have a name that says that it is one.
+    """
+    suffix = "" if out is None else out.suffix.lower()
+    if suffix in _WORKBOOKS and not (workbook and suffix == ".xlsx"):
+        reason = f"ends in {suffix}, and what is written is no such workbook; end the name in .csv"
+        raise InvalidInput("out", str(out), reason)
     if out is None or is_stdout(out):
         yield sys.stdout
         return
-    try:
-        with _replacing(out) as file:
-            yield file
-    except OSError as error:
-        raise InvalidInput("out", str(out), f"cannot be written: {error.strerror or error}") from None
+    from bestarm.study.reports.whole_file import whole_file
+
+    with whole_file("out", out) as file:
+        yield file
 
 
-@contextlib.contextmanager
-def _replacing(out: Path) -> Iterator[TextIO]:
-    target = Path(os.path.realpath(out))
-    if target.exists() and not target.is_file():
-        # Pipes and devices cannot be replaced. A folder raises an error here.
-        with target.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        return
-    temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _is_typing() -> bool:
+def is_typing() -> bool:
+    """Whether a person is at a terminal, who can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -106,12 +122,26 @@ def confirm_far(check: Callable[[], None], yes: bool) -> None:
     """Ask about what `check` complains of, if a person is typing. A script is not asked."""
     from bestarm.study.record.far_values import FarValue
 
-    if yes or not _is_typing():
+    if yes or not is_typing():
         return
     try:
         check()
     except FarValue as error:
         _confirm(error)
+
+
+@contextlib.contextmanager
+def _naming_ignore() -> Iterator[None]:
+    """Say which options leave out columns that a study does not know."""
+    from bestarm.study.intake.results_file import IGNORE
+
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field != IGNORE or not error.choices:
+            raise
+        options = " ".join(f"--ignore {shlex.quote(column)}" for column in error.choices)
+        raise InvalidInput.of(error.complaints, f"{error}: {options}") from None
 
 
 def record_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -> Recorded:
@@ -120,9 +150,10 @@ def record_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -
     from bestarm.study.record.far_values import FarValue
 
     try:
-        return record(not yes)
+        with _naming_ignore():
+            return record(not yes)
     except FarValue as error:
-        if path == "-" or not _is_typing():
+        if path == "-" or not is_typing():
             advice = "nothing was recorded; correct what was mistyped, or record all of it as it is with --yes"
             raise FarValue.of(error.complaints, f"{path}: {advice}\n{error}".replace("\n", "\n  ")) from None
         _confirm(error)

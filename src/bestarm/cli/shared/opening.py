@@ -10,15 +10,66 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bestarm.cli.shared.arguments import Database, Token, Worker
+from bestarm.cli.shared.arguments import CaFile, Token, Where, Worker
 from bestarm.errors import UNSTATED, InvalidInput
 
 if TYPE_CHECKING:
-    from bestarm.client import RemoteStudy
+    from bestarm.client import Client, RemoteStudy
     from bestarm.problem import Plan
     from bestarm.study import Study
 
     AnyStudy = Study | RemoteStudy
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """The options that say where studies are: in a database, or at a service."""
+
+    token: Token = None
+    ca_file: CaFile = None
+    db: Where = None
+
+    @property
+    def url(self) -> str:
+        from bestarm.storage.opening import default_url
+
+        return default_url() if self.db is None else self.db
+
+    def client(self) -> Client | None:
+        """The service; None if it is a database."""
+        from bestarm.storage.opening import is_service
+
+        if is_service(self.url):
+            from bestarm.client import Client
+
+            ca_file = self.ca_file or os.environ.get("BESTARM_CA_FILE") or None
+            return Client(self.url, read_token(self.token), ca_file=ca_file)
+        for option, given in (("--token", self.token), ("--ca-file", self.ca_file)):
+            if given is not None:
+                raise InvalidInput(option, UNSTATED, "goes with --db http://…")
+        return None
+
+    def open(self, name: str, holder: str | None = None) -> AnyStudy:
+        """The study of that name. Tests are held in the name of `holder`, by default one of this process's own."""
+        check_text("study", name)
+        client = self.client()
+        if client is None:
+            return self.open_here(name, holder)
+        with saying_how_to_give_a_token():
+            return client.open(name, holder=holder)
+
+    def open_here(self, name: str, holder: str | None = None) -> Study:
+        """The study of that name in a database."""
+        from bestarm.study import Study
+
+        return Study.open(check_text("study", name), storage=self.db, holder=holder)
+
+    def read(self, name: str) -> Study:
+        """The study of that name, to be looked at. Of a service it is a copy."""
+        from bestarm.study import Study
+
+        study = self.open(name)
+        return study if isinstance(study, Study) else study.copy()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,10 +78,26 @@ class Access:
 
     worker: Worker = None
     token: Token = None
-    db: Database = None
+    ca_file: CaFile = None
+    db: Where = None
 
     def open(self, name: str) -> AnyStudy:
-        return open_study(name, self.db, self.worker, self.token)
+        """The study. Its tests are held in the name of the worker, so that a later command can give them back."""
+        holder = check_text("worker", self.worker or whoami())
+        return Place(self.token, self.ca_file, self.db).open(name, holder)
+
+
+@contextlib.contextmanager
+def saying_how_to_give_a_token() -> Iterator[None]:
+    """If the service wants a token, say what to type."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field != "Authorization":
+            raise
+        raise InvalidInput(
+            "token", UNSTATED, f"{error}; give --token @FILE, or set BESTARM_TOKEN (`bestarm token create` makes one)"
+        ) from None
 
 
 def load_plan(source: str) -> Plan:
@@ -48,40 +115,11 @@ def load_plan(source: str) -> Plan:
 
 
 def open_study(name: str, db: str | None, worker: str | None = None, token: str | None = None) -> AnyStudy:
-    """The study of that name, in a database or, if `db` is http://…, on a server that may want a `token`.
-
-    Tests are held in the name of `worker`, so that a later command can give them back.
-    """
-    return open_as(name, db, check_text("worker", worker or whoami()), token)
+    """The study of that name, in a database or, if `db` is http://…, on a server that may want a `token`."""
+    return Access(worker, token, None, db).open(name)
 
 
-def open_as(name: str, db: str | None, holder: str | None, token: str | None = None) -> AnyStudy:
-    """The same, with another holder's name; if it is None, the process gets a name of its own."""
-    from bestarm.storage.opening import default_url, is_service
-
-    check_text("study", name)
-    url = default_url() if db is None else db
-    if not is_service(url):
-        if token is not None:
-            raise InvalidInput("--token", UNSTATED, "goes with --db http://…")
-        return open_local_study(name, db, holder)
-    from bestarm.client import Client
-
-    try:
-        return Client(url, read_token(token)).open(name, holder=holder)
-    except InvalidInput as error:
-        if error.field != "Authorization":
-            raise
-        raise InvalidInput(
-            "token", UNSTATED, f"{error}; give --token @FILE, or set BESTARM_TOKEN (`bestarm token create` makes one)"
-        ) from None
-
-
-def open_local_study(name: str, db: str | None, holder: str | None = None) -> Study:
-    """The study of that name, in a database."""
-    from bestarm.study import Study
-
-    return Study.open(check_text("study", name), storage=db, holder=holder)
+_LARGEST_TOKEN = 65_536
 
 
 def read_token(given: str | None) -> str | None:
@@ -89,8 +127,12 @@ def read_token(given: str | None) -> str | None:
     text = given or os.environ.get("BESTARM_TOKEN") or None
     if text is None or not text.startswith("@"):
         return text
+    from bestarm.parsing import read_text
+
     try:
-        return Path(text[1:]).read_text(encoding="utf-8").strip()
+        return read_text(text[1:], _LARGEST_TOKEN).strip()
+    except InvalidInput:
+        raise InvalidInput("token", text, "is too large for a file with a token") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InvalidInput("token", text, f"cannot be read: {reason}") from None
@@ -98,14 +140,9 @@ def read_token(given: str | None) -> str | None:
 
 def whoami() -> str:
     """This user on this machine."""
-    import getpass
-    import socket
+    from bestarm.study.intake.names import user_here
 
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = "somebody"
-    return f"{user}@{socket.gethostname()}"
+    return user_here()
 
 
 def check_text(field: str, text: str) -> str:
@@ -115,6 +152,15 @@ def check_text(field: str, text: str) -> str:
     except UnicodeEncodeError:
         raise InvalidInput(field, text, "must be text in UTF-8") from None
     return text
+
+
+def stated_reason(reason: str) -> str:
+    """The reason that a person gives; the log and the report show it."""
+    if not reason.strip():
+        raise InvalidInput(
+            "--reason", UNSTATED, 'must be stated, for the log and the report: --reason "the well dried"'
+        )
+    return check_text("reason", reason)
 
 
 @contextlib.contextmanager

@@ -17,12 +17,22 @@ from rich.table import Table
 
 from bestarm.texts import shown, side_by_side
 
-WIDE = 240
+WIDE = 100_000
+"""Columns of a file or a pipe, where nothing wraps or is shortened."""
 VERDICT_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
 
 
 def print_json(data: Any) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_rows(rows: Iterable[Any], *, json_lines: bool) -> None:
+    """Rows as a list in JSON, or as JSON lines."""
+    if not json_lines:
+        print_json([*rows])
+        return
+    for row in rows:
+        print(json.dumps(row, ensure_ascii=False))
 
 
 def complain(error: object, kind: str = "error") -> None:
@@ -31,11 +41,28 @@ def complain(error: object, kind: str = "error") -> None:
     print(f"{kind}:", "\n  ".join(lines), file=sys.stderr)
 
 
-def plain_console(*, stderr: bool = False) -> Console:
+STYLES: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "basic": {"no_color": True, "force_terminal": False},
+    "full": {"force_terminal": True},
+    "nocolor": {"no_color": True},
+    "color": {"force_terminal": False, "color_system": "standard"},
+    "none": {"quiet": True, "force_terminal": False},
+}
+"""What a console does with colors and with lines that are redrawn."""
+
+
+def plain_console(*, stderr: bool = False, style: str = "auto") -> Console:
     """A console that reads no text as markup."""
-    # In a file or a pipe nothing needs to wrap.
-    width = None if stderr or sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
-    return Console(markup=False, emoji=False, highlight=False, width=width, stderr=stderr)
+    is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    width = None if is_terminal or "COLUMNS" in os.environ else WIDE
+    return Console(markup=False, emoji=False, highlight=False, width=width, stderr=stderr, **STYLES[style])
+
+
+def say_at_once() -> None:
+    """Show a sign of life before everything is loaded. What follows takes its place."""
+    if sys.stderr.isatty():
+        print("starting…", end="\r", file=sys.stderr, flush=True)
 
 
 def say(text: str, style: str | None = None) -> None:

@@ -31,8 +31,9 @@ from bestarm.noises.streams import BELOW, Stream
 from bestarm.validation import Positive, exact, value
 
 _LOG_2 = math.log(2.0)
-_ROUNDED = 0
-"""Where a stream keeps what its sum has rounded."""
+_ROUNDED, _NOTED, _SUM = range(3)
+"""Where a stream keeps what its sum has rounded; and of how many values, and of which sum, it was only noted. What is
+evidence are the others: values of a set that is smaller by these."""
 
 
 @kernel
@@ -41,16 +42,40 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
 
 
 @kernel
+def note(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    keep_rounding(streams, arm, metric, _ROUNDED, value)
+    streams.kept[arm, metric, _NOTED] += 1.0
+    streams.kept[arm, metric, _SUM] += value
+
+
+@kernel
+def _noted(s: Stream) -> float:
+    count: float = s.kept[s.arm, s.metric, _NOTED]
+    return count
+
+
+@kernel
+def _beyond_noted(s: Stream, c: float) -> float:
+    """How much less than c each value has added up to that was only noted, all in all."""
+    missing: float = _noted(s) * c - s.kept[s.arm, s.metric, _SUM]
+    return missing
+
+
+@kernel
 def _stretch(s: Stream) -> float:
     """M / (M - n): how much more the n results tell than if the set had no end."""
-    items = items_of(s)
-    return items / (items - s.n)
+    items: float = items_of(s)
+    stretch: float = (items - _noted(s)) / (items - s.n)
+    return stretch
 
 
 @kernel
 def _deviation(s: Stream, side: int, c: float) -> float:
-    """The sum of the deviations from c, to the side that the evidence is about."""
-    deviation = s.total - s.n * c
+    """The sum of the deviations from what the mean of the results is if that of the set is c, to the side that the
+    evidence is about."""
+    bets = s.n - _noted(s)
+    expected = c + _beyond_noted(s, c) / (items_of(s) - _noted(s))
+    deviation: float = s.total - s.kept[s.arm, s.metric, _SUM] - bets * expected
     return -deviation if side == BELOW else deviation
 
 
@@ -68,7 +93,7 @@ def evidence(s: Stream, side: int, c: float) -> float:
     if 0.0 < deviation < rounding_error(s.n, s.total):
         deviation = 0.0
     stretch = _stretch(s)
-    return gaussian_evidence(s.n * stretch, deviation * stretch / s.width)
+    return gaussian_evidence((s.n - _noted(s)) * stretch, deviation * stretch / s.width)
 
 
 @kernel
@@ -76,9 +101,11 @@ def ceiling(s: Stream, side: int, c: float) -> float:
     """As for `Gaussian`. The table's values fall with the number of results, so that number is rounded down."""
     if is_settled(s):
         return _settled(s, side, c)
-    stretch = _stretch(s)
+    stretch, bets = _stretch(s), s.n - _noted(s)
+    if bets == 0.0:
+        return 0.0
     deviation = _deviation(s, side, c) * stretch * s.inverse_sigma
-    place = slot(int(s.n * stretch))
+    place = slot(int(bets * stretch))
     cost: float = s.mixture[place, 0]
     if deviation <= 0.0:
         return cost - _LOG_2
@@ -90,12 +117,12 @@ def ceiling(s: Stream, side: int, c: float) -> float:
 def end(s: Stream, side: int, level: float) -> float:
     """The evidence is convex and rises with the deviation, so Newton's method from a deviation that is too large stays
     on that side."""
-    if s.n == 0:
-        return s.low if side > 0 else s.high
-    if is_settled(s):
+    if s.n > 0 and is_settled(s):
         return settled_mean(s, side)
-    stretch = _stretch(s)
-    n = s.n * stretch
+    bets = s.n - _noted(s)
+    if bets == 0.0:
+        return s.low if side > 0 else s.high
+    n = bets * _stretch(s)
     root = math.sqrt(n + RHO)
     # Phi is one half or more there.
     deviation = root * math.sqrt(2.0 * max(level - log_mixture_factor(n) + _LOG_2, 0.0))
@@ -104,7 +131,8 @@ def end(s: Stream, side: int, level: float) -> float:
         if reached - level < ROUNDING:
             break
         deviation -= (reached - level) / slope
-    found = s.total / s.n - side * (s.width * deviation / n)
+    found = (s.total - s.kept[s.arm, s.metric, _SUM]) / bets - side * (s.width * deviation / n)
+    found -= _beyond_noted(s, found) / items_of(s)
     # Statistics that are NaN say nothing.
     return found if -math.inf < found < math.inf else (s.low if side > 0 else s.high)
 
@@ -118,9 +146,14 @@ class GaussianSet(SetNoise):
     about = "The set's values scatter like normal ones, with a standard deviation that you know."
     stated: ClassVar = {}
     kernels = NoiseKernels(
-        *(evidence, None, scatter, no_draw, ceiling), keep=keep, pair=no_pair, end=end, radius=radius_from(end)
+        *(evidence, None, scatter, no_draw, ceiling),
+        keep=keep,
+        pair=no_pair,
+        end=end,
+        radius=radius_from(end),
+        note=note,
     )
-    kept = 1
+    kept = 3
 
     sigma: Positive
     items: int

@@ -38,10 +38,10 @@ from bestarm.noises.self_normalized import (
     add_flat,
     beyond,
     deviations_from,
+    end_within,
     keep_scatter,
     squares_around,
 )
-from bestarm.noises.self_normalized import end as symmetric_end
 from bestarm.noises.sets.settled import (
     ITEMS,
     OFFSET,
@@ -64,8 +64,9 @@ often exactly 0, and where a few are not, and all on one side, such bets would b
 _LOG_ODDS = OFFSET + 1
 """Where the numbers of a law have the logarithm of that."""
 
-_ROUNDED = KEPT
-"""Where a stream keeps what its sum has rounded."""
+_ROUNDED, _NOTED = KEPT, KEPT + 1
+"""Where a stream keeps what its sum has rounded, and how many values were only noted."""
+_PRECISION = 1e-7
 
 _LAST = 3.0
 """Late items tell more, in proportion to h, and get more weight; but not the last ones, which would outweigh others:
@@ -73,14 +74,28 @@ with k items left, the weight is at most the square root of k / 3. This needs th
 
 
 @kernel
-def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+def _from_first(streams: Streams, arm: int, metric: int, value: float) -> float:
+    """A value that comes next, relative to the stream's first one."""
     keep_rounding(streams, arm, metric, _ROUNDED, value)
+    if streams.counts[arm, metric] == 0:
+        streams.kept[arm, metric, FIRST] = value
+    x: float = value - streams.kept[arm, metric, FIRST]
+    return x
+
+
+@kernel
+def note(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    x = _from_first(streams, arm, metric, value)
+    streams.kept[arm, metric, _NOTED] += 1.0
+    keep_scatter(streams.kept, arm, metric, streams.counts[arm, metric], x)
+
+
+@kernel
+def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
     items = setting.numbers[metric, ITEMS]
     n = streams.counts[arm, metric]
     kept = streams.kept
-    if n == 0:
-        kept[arm, metric, FIRST] = value
-    x = value - kept[arm, metric, FIRST]
+    x = _from_first(streams, arm, metric, value)
     left = items - n
     # The last item tells nothing that would not be known after it, when the set is settled.
     if left > 1.0:
@@ -94,9 +109,16 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
             kept[arm, metric, WW] += w * h * w * h
             kept[arm, metric, WWX] += w * h * w * y
             kept[arm, metric, WWXX] += w * y * w * y
-        kept[arm, metric, LEAST] = min(kept[arm, metric, LEAST], y / h)
-        kept[arm, metric, MOST] = max(kept[arm, metric, MOST], y / h)
+        is_first = n == kept[arm, metric, _NOTED]
+        kept[arm, metric, LEAST] = y / h if is_first else min(kept[arm, metric, LEAST], y / h)
+        kept[arm, metric, MOST] = y / h if is_first else max(kept[arm, metric, MOST], y / h)
     keep_scatter(kept, arm, metric, n, x)
+
+
+@kernel
+def _bets(s: Stream) -> int:
+    """How many of the values are evidence."""
+    return s.n - int(s.kept[s.arm, s.metric, _NOTED])
 
 
 @kernel
@@ -107,14 +129,14 @@ def evidence(s: Stream, side: int, c: float) -> float:
     log_sn = gaussian_evidence(squares_around(s, x), deviations_from(s, side, x))
     log_rest = LOG_FLAT
     if side * (beyond(s, side) - x) > 0.0:
-        log_odds = s.numbers[s.metric, _LOG_ODDS]
-        log_rest += s.n * log_odds + math.log1p(math.exp(-s.n * log_odds))
+        log_won = _bets(s) * s.numbers[s.metric, _LOG_ODDS]
+        log_rest += log_won + math.log1p(math.exp(-log_won))
     return add_flat(log_sn, log_rest)
 
 
 @kernel
 def end(s: Stream, side: int, level: float) -> float:
-    return settled_mean(s, side) if s.n > 0 and is_settled(s) else symmetric_end(s, side, level)
+    return settled_mean(s, side) if s.n > 0 and is_settled(s) else end_within(s, _bets(s), side, level, _PRECISION)
 
 
 @value
@@ -125,8 +147,10 @@ class SymmetricSet(SetNoise):
     label = "a mean over a set, with unknown scatter"
     about = "The set's values scatter like normal ones; you need not know how much."
     stated: ClassVar = {}
-    kernels = NoiseKernels(evidence, None, scatter, no_draw, keep=keep, pair=no_pair, end=end, radius=radius_from(end))
-    kept = KEPT + 1
+    kernels = NoiseKernels(
+        *(evidence, None, scatter, no_draw), keep=keep, pair=no_pair, end=end, radius=radius_from(end), note=note
+    )
+    kept = KEPT + 2
     is_quadratic = False
     is_family = False
     is_symmetric = True

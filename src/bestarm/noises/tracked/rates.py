@@ -29,6 +29,7 @@ from bestarm.noises.bernoulli import (
 )
 from bestarm.noises.bernoulli import product as product_of_bets
 from bestarm.noises.bernoulli import product_ceiling as ceiling_of_bets
+from bestarm.noises.mixture import add_logs
 from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.validation import value
 
@@ -88,19 +89,12 @@ def log_ratio(n: int, total: float, c: float) -> tuple[float, float]:
     return n * rate_divergence(mean, c) - regret(n, total), -n * ((mean - c) / (c * (1.0 - c)))
 
 
-@kernel
-def _add(a: float, b: float) -> float:
-    """log(e^a + e^b)"""
-    larger = max(a, b)
-    return larger + math.log1p(math.exp(min(a, b) - larger))
-
-
 @large
 @kernel
 def _mixed(n: int, total: float, c: float, s: Stream) -> tuple[float, float]:
     bets, slope_of_bets = rate_evidence_and_slope(n, total, c, s.numbers, s.metric)
     ratio, slope_of_ratio = log_ratio(n, total, c)
-    mixed = _add(_LOG_BETS + bets, _LOG_RATIO + ratio)
+    mixed = add_logs(_LOG_BETS + bets, _LOG_RATIO + ratio)
     share = math.exp(_LOG_RATIO + ratio - mixed)
     return mixed, (1.0 - share) * slope_of_bets + share * slope_of_ratio
 
@@ -133,7 +127,7 @@ def _ratio_ceiling(n: int, total: float, c: float) -> float:
 def ceiling(s: Stream, side: int, c: float) -> float:
     total, position = in_unit(s, side, c)
     bets = rate_ceiling(s.n, total, position, s.numbers, s.metric)
-    return _add(_LOG_BETS + bets, _LOG_RATIO + _ratio_ceiling(s.n, total, position))
+    return add_logs(_LOG_BETS + bets, _LOG_RATIO + _ratio_ceiling(s.n, total, position))
 
 
 @large
@@ -145,7 +139,7 @@ def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float
     one, fall_of_ratio = log_ratio(high.n, total_above, above)
     other, rise_of_ratio = log_ratio(low.n, total_below, below)
     ratio = _LOG_RATIO + one + other
-    mixed = _add(_LOG_BETS + bets, ratio)
+    mixed = add_logs(_LOG_BETS + bets, ratio)
     share = math.exp(ratio - mixed)
     rest = 1.0 - share
     return mixed, rest * fall + share * fall_of_ratio / high.width, rest * rise - share * rise_of_ratio / low.width
@@ -156,7 +150,7 @@ def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     total_above, above = in_unit(high, ABOVE, c)
     total_below, below = in_unit(low, BELOW, d)
     ratio = _ratio_ceiling(high.n, total_above, above) + _ratio_ceiling(low.n, total_below, below)
-    return _add(_LOG_BETS + ceiling_of_bets(high, low, c, d), _LOG_RATIO + ratio)
+    return add_logs(_LOG_BETS + ceiling_of_bets(high, low, c, d), _LOG_RATIO + ratio)
 
 
 @value

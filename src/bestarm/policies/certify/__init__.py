@@ -23,7 +23,16 @@ from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, SECOND_RULES, SEPAR
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.noises.dispatch import most_kept
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
-from bestarm.policies.certify import any_feasible, best_arm, challengers, depth_first, short_list, top, tracking
+from bestarm.policies.certify import (
+    any_feasible,
+    best_arm,
+    challengers,
+    depth_first,
+    every_feasible,
+    short_list,
+    top,
+    tracking,
+)
 from bestarm.policies.certify.challengers import evidence_against
 from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.goal import Goal
@@ -45,6 +54,7 @@ GOALS: dict[Asked, Goal] = {
     "short list": short_list.GOAL,
     "top": top.GOAL,
     "any feasible": any_feasible.GOAL,
+    "every feasible": every_feasible.GOAL,
 }
 
 
@@ -73,7 +83,7 @@ class Options(NamedTuple):
 
 
 class Certify(KernelPolicy):
-    """Gather evidence for the certificates of the likeliest answer, each until it suffices, and then stop.
+    """Gather evidence for all that the likeliest answer claims, until it suffices, and then stop.
 
     The leader has the best mean among the arms that look feasible; with many arms or constraints, among those that
     are not suspect. To answer with it takes a certificate for each of its constraints and one
@@ -113,7 +123,7 @@ class Certify(KernelPolicy):
     name = "certify"
     remark = "recommended"
     asked = ASKED
-    uses_items = uses_baseline = uses_reserve = True
+    uses_items = uses_baseline = uses_judge = uses_reserve = True
     kernels = GOALS["best"].kernels
     Options = Options
     memory: Memory
@@ -176,9 +186,11 @@ class Certify(KernelPolicy):
     def is_untested(self) -> Bools:
         return super().is_untested & ~self.is_retired[:, np.newaxis]
 
-    @property
-    def places(self) -> int | None:
-        return self.setting.items.places if self._is_on_items and self.setting.items.places < UNLIMITED else None
+    def places_of(self, metric: int = 0) -> int | None:
+        if not self._is_on_items or self.setting.items.places >= UNLIMITED:
+            return None
+        slices = self.setting.items.slices
+        return self.setting.items.places if slices == ABSENT else int(slices.sizes[metric])
 
     def propose_ahead(
         self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
@@ -217,16 +229,15 @@ class Certify(KernelPolicy):
         if pooled_noise(plan) is not None:
             level = odds(-math.log(plan.delta))
             note = f"{note}{levels_in_words(plan, plan.delta)}. Decisions come sooner, from many results taken together"
-            return (
-                f"{note}: the evidence that some other arm is as good or better must reach {level} to exclude an arm."
-            )
+            other = f"the evidence that some other {plan.noun.one} is as good or better"
+            return f"{note}: {other} must reach {level} to exclude one."
         note = f"{note}the level that decides"
         if not brief and not plan.reserve and cls.options_of(plan).sampling == "default":
             return f"{note}: {levels_in_words(plan, plan.delta)}."
-        note = f"{note}. Decisions may come sooner, from several arms or metrics taken together."
+        note = f"{note}. Decisions may come sooner, from several {plan.noun.many} or metrics taken together."
         if brief or not plan.reserve:
             return note
-        return f"{note} Arms that come later have a smaller share of delta, and wider intervals."
+        return f"{note} {plan.noun.many.capitalize()} that come later have wider intervals."
 
     @property
     def _infeasible(self) -> Flags:
@@ -283,7 +294,9 @@ class Certify(KernelPolicy):
         limit needs a delta of its own: see "How far the leader can be from the best" in `docs/certify.md`."""
         if pooled_noise(problem) is not None:
             return True
-        noise = problem.objective.noise if problem.items is None else problem.objective.noise.differences()
+        noise = problem.objective.noise
+        if problem.items is not None:
+            noise = problem.noise_between(noise)
         return problem.asks == "top" or (noise.kernels.evidence_and_slope is None and not noise.is_exact)
 
     def differences(self, arm: int) -> tuple[Floats, Floats]:

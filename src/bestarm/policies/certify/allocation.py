@@ -70,7 +70,7 @@ def _worst_constraint(setting: Setting, streams: Streams, memory: Memory, arm: i
     for metric in range(1, streams.counts.shape[1]):
         if streams.means[arm, metric] > setting.threshold[metric]:
             told = _told_by_constraint(setting, streams, arm, metric, 0.0)
-            price = 1.0 / (setting.inverse_cost[metric] * told)
+            price = 1.0 / (setting.inverse_cost[arm, metric] * told)
             if price < memory.tracked.price[arm]:
                 memory.tracked.price[arm] = price
                 chosen = metric
@@ -119,14 +119,14 @@ def _slope(setting: Setting, memory: Memory, leader: int, x: float) -> float:
     """How the total cost changes with x, the tests of the leader's performance: a test's cost, less the worth of what
     it tells against the rivals."""
     tracked = memory.tracked
-    cost: float = 1.0 / setting.inverse_cost[0]
-    slope = cost
+    slope: float = 1.0 / setting.inverse_cost[leader, 0]
     for arm in range(tracked.reach.shape[0]):
         if tracked.reach[arm] > 0.0:
             p, q = tracked.place[leader], tracked.place[arm]
             is_enough = x * tracked.reach[arm] >= 1.0
             ratio = _ratio_with(setting, p, q, 1.0 / x) if is_enough else tracked.limit[arm]
             of_leader, of_rival = _told_of_both(setting, p, q, ratio)
+            cost = 1.0 / setting.inverse_cost[arm, 0]
             slope -= of_leader * (cost / max(of_rival, _LEAST * _LEAST) if is_enough else tracked.price[arm])
     return slope
 
@@ -178,7 +178,7 @@ def _contest(setting: Setting, streams: Streams, memory: Memory, leader: int, ar
             tracked.limit[arm] = HOPELESS
             tracked.reach[arm] = information(setting, 0, p, q)
         else:
-            enough = 1.0 / (setting.inverse_cost[0] * tracked.price[arm])
+            enough = 1.0 / (setting.inverse_cost[arm, 0] * tracked.price[arm])
             limit = _limit_of(setting, p, q, enough)
             of_leader, of_rival = _told_of_both(setting, p, q, limit)
             tracked.limit[arm] = limit
@@ -205,7 +205,7 @@ def set_weights(setting: Setting, streams: Streams, memory: Memory, leader: int)
         if is_open[arm, 0] != 0:
             chosen = _worst_constraint(setting, streams, memory, arm)
             if chosen > 0:
-                weights[arm, chosen] = tracked.price[arm] * setting.inverse_cost[chosen]
+                weights[arm, chosen] = tracked.price[arm] * setting.inverse_cost[arm, chosen]
             if leader != NO_ARM:
                 tracked.place[arm] = _performance(setting, streams, arm)
                 _contest(setting, streams, memory, leader, arm)

@@ -94,4 +94,4 @@ def settled_best(setting: Setting, streams: Streams, memory: Memory, found: Find
     return settled(setting, streams.counts, found, stop.arm)
 
 
-GOAL = Goal(kernels_of(_tests), likeliest, open_against, settled_best)
+GOAL = Goal(kernels_of(_tests, patient=True), likeliest, open_against, settled_best)

@@ -99,8 +99,8 @@ def _keep_results(streams: Streams, memory: Memory) -> None:
 
 
 @kernel
-def _appoint(streams: Streams, memory: Memory, leader: int, runner_up: int, tests: int) -> None:
-    """From now on these are the challengers, and each round has so many tests of the leader for one of another arm."""
+def _appoint(streams: Streams, memory: Memory, leader: int, runner_up: int, tests: float) -> None:
+    """From now on these are the challengers, and there are so many tests of the leader for one of another arm."""
     results, present, weights = memory.challengers.results, memory.challengers.present, memory.challengers.weights
     if present[0] == leader and present[1] == runner_up and weights[1] == tests:
         return
@@ -187,21 +187,39 @@ def _add_forgotten(streams: Streams, memory: Memory, leader: int, batch: Batch, 
 
 
 @kernel
+def _worth(setting: Setting, memory: Memory, leader: int) -> float:
+    """How many times as much as one test of the leader one of each other open arm costs."""
+    total = 0.0
+    for index in range(memory.open_count[0]):
+        arm = signed(memory.open_arms[index])
+        if arm != leader:
+            total += setting.inverse_cost[leader, 0] / setting.inverse_cost[arm, 0]
+    return total
+
+
+@kernel
 def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    """One test of each open arm and, where results can be weighted, several of the leader: to tell it from m others,
-    each with n tests, takes the fewest tests if it has n times the root of m."""
+    """One test of each open arm and, where results can be weighted, several of the leader, or one in several rounds: to
+    tell it from others, each with n tests, costs least if it has n times the root of what one of each costs, in units
+    of its own tests."""
     _reopen(setting, streams, memory)
     leader = best(memory.candidates)
     runner_up = _close(setting, streams, memory, leader)
     if runner_up == NO_ARM:
         return conclude(leader)
     of_leader = 1
+    rounds = 1
     if _is_weighted(memory.challengers.results, streams):
-        of_leader = int(math.sqrt(memory.open_count[0] - 1.0) + 0.5)
-    _appoint(streams, memory, leader, runner_up, of_leader)
+        root = math.sqrt(_worth(setting, memory, leader))
+        # A batch has room for as many of one arm as there are arms.
+        of_leader = min(max(int(root + 0.5), 1), streams.counts.shape[0])
+        rounds = max(int(1.0 / root + 0.5), 1)
+    _appoint(streams, memory, leader, runner_up, of_leader / rounds)
     size = 0
     for index in range(memory.open_count[0]):
-        size = add_test(batch, size, signed(memory.open_arms[index]), 0)
+        arm = signed(memory.open_arms[index])
+        if arm != leader or rounds == 1 or rounds * streams.counts[leader, 0] <= streams.counts[runner_up, 0]:
+            size = add_test(batch, size, arm, 0)
     for _ in range(1, of_leader):
         size = add_test(batch, size, leader, 0)
     return _add_forgotten(streams, memory, leader, batch, size)

@@ -1,23 +1,19 @@
-"""What the goals of `certify` share: taking in a result, closing certificates, and choosing the next tests."""
+"""What the goals of `certify` share: closing certificates, and choosing the next tests."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from bestarm.evidence.claims import excess_of, looks_fine, suffices
-from bestarm.evidence.items import DIFFERENCE, difference_of, row_of
-from bestarm.evidence.reaching import HOLDS, Infeasibility, holding_reaches, infeasibility_up_to, rival_reaches
+from bestarm.evidence.claims import excess_of, suffices
+from bestarm.evidence.reaching import HOLDS, Infeasibility, infeasibility_up_to, rival_may_reach, rival_suffices
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.random import normal
 from bestarm.kernel.state import (
     FIRST_RULES,
-    FIXED,
-    ON_ITEMS,
     RELATIVE,
     RESERVED,
     SECOND_RULES,
-    SEPARATE,
     SHARED,
     Batch,
     Setting,
@@ -27,8 +23,9 @@ from bestarm.kernel.state import (
     signed,
 )
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NO_ARM, enter, key_of
+from bestarm.kernel.tournament import NO_ARM, enter
 from bestarm.noises.dispatch import scatter
+from bestarm.policies.certify.leading import drawn_lead, gain_per_cost, is_in_blocks, of_leader_rather, share_of_gain
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.confidence import pair_level
 
@@ -42,55 +39,6 @@ STALE = 16
 """A certified constraint is tested again when the arm's performance has been tested this many times as often."""
 
 LEADER = -1
-_ROOT_HALF = math.sqrt(0.5)
-
-# -------------------------------------------------------------------------------------------------- taking in results
-
-
-def updating(is_suspicious: Callable[[Setting, Streams, int, int], bool]) -> Callable[..., None]:
-    """The kernel that takes in a result. An arm is no candidate while one of its constraints `is_suspicious` and not
-    certified."""
-
-    @kernel
-    def judge(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-        """Certify a constraint if it can be, and see whether the arm is a candidate."""
-        if metric > 0:
-            # A certificate could be kept for good. But if its constraint is tested again it must still hold: otherwise
-            # one that was closed by luck could cost many tests.
-            memory.certified[arm, metric] = holding_reaches(setting, streams, arm, metric, setting.level[arm])
-            suspicious = memory.certified[arm, metric] == 0 and is_suspicious(setting, streams, arm, metric)
-            memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
-            memory.suspect[arm, metric] = suspicious
-        is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
-        enter(memory.candidates, arm, key_of(streams.means[arm, 0]) if is_candidate else -math.inf)
-
-    @kernel
-    def judge_compared(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-        """A result of the baseline says something about every arm that is compared with it."""
-        is_limit = setting.relative.factor[metric] != 0.0 and arm == setting.relative.baseline
-        first, last = (0, streams.counts.shape[0]) if is_limit else (arm, arm + 1)
-        for concerned in range(first, last):
-            judge(setting, streams, memory, concerned, metric)
-
-    judge_all = choice("setting.limits", {FIXED: judge, RELATIVE: judge_compared}, unknown="")
-
-    @kernel
-    def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-        memory.told[0] += 1
-        judge_all(setting, streams, memory, arm, metric)
-
-    return update
-
-
-@kernel
-def looks_violated(setting: Setting, streams: Streams, arm: int, metric: int) -> bool:
-    """Whether a constraint's mean is on the wrong side."""
-    return not looks_fine(setting, streams, arm, metric)
-
-
-update = updating(looks_violated)
-"""Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
-
 
 # ------------------------------------------------------------------------------------------------ closing certificates
 
@@ -108,6 +56,8 @@ def rejection(setting: Setting, streams: Streams, memory: Memory, arm: int) -> I
     infeasibility = infeasibility_up_to(setting, streams, arm, level)
     if infeasibility.is_exact and suffices(infeasibility.evidence, level):
         reject(memory, arm)
+    if not infeasibility.is_exact and infeasibility.evidence >= level:
+        memory.put_off[0] = 1
     return infeasibility
 
 
@@ -119,7 +69,13 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
         return True
     if leader == NO_ARM:
         return False
-    if not rival_reaches(setting, streams, leader, arm, infeasibility, pair_level(setting, leader, arm)):
+    level = pair_level(setting, leader, arm)
+    if not rival_may_reach(setting, streams, leader, arm, infeasibility.evidence, level):
+        return False
+    if setting.is_hurried != 0:
+        memory.put_off[0] = 1
+        return False
+    if not rival_suffices(setting, streams, leader, arm, infeasibility, level):
         return False
     memory.beaten[arm] = leader
     return True
@@ -140,23 +96,23 @@ def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, m
 
 
 @kernel
-def _evidence_per_cost(setting: Setting, excess: float, metric: int) -> float:
-    gain: float = excess * abs(excess) * setting.inverse_cost[metric]
+def _evidence_per_cost(setting: Setting, excess: float, arm: int, metric: int) -> float:
+    gain: float = excess * abs(excess) * setting.inverse_cost[arm, metric]
     return gain
 
 
 @kernel
-def suspicion_per_cost(setting: Setting, excess: float, metric: int) -> float:
+def suspicion_per_cost(setting: Setting, excess: float, arm: int, metric: int) -> float:
     """If a violation is likely, the evidence for it that a test promises per cost; else the larger, the likelier and
     cheaper it is."""
     gain: float = excess * abs(excess)
-    inverse_cost: float = setting.inverse_cost[metric]
+    inverse_cost: float = setting.inverse_cost[arm, metric]
     # A division would take longer than the rest.
     return gain * inverse_cost if excess > 0.0 or inverse_cost == 1.0 else gain / inverse_cost
 
 
 @kernel
-def _excess_alone(setting: Setting, excess: float, metric: int) -> float:
+def _excess_alone(setting: Setting, excess: float, arm: int, metric: int) -> float:
     return excess
 
 
@@ -176,75 +132,34 @@ def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
     return memory.certified[arm, metric] == HOLDS and bool(STALE * streams.counts[arm, metric] < streams.counts[arm, 0])
 
 
-@kernel
-def _drawn_lead(
-    setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
-) -> float:
-    noise = scatter(setting, streams, leader, 0, streams.means[leader, 0])
-    root = setting.inverse_root[slot(streams.counts[arm, 0])]
-    drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * root
-    lead: float = (drawn_leader + setting.tolerance - drawn) / noise
-    return lead
+def searching(index: Callable[[Setting, Streams, Memory, int, int], float]) -> Callable[..., int]:
+    """The kernel that finds the constraint of an arm with the largest `index`, of those that are not certified, or one
+    that is stale; 0 if all are certified."""
+
+    @kernel
+    def suspect(setting: Setting, streams: Streams, memory: Memory, arm: int) -> int:
+        chosen = 0
+        largest = -math.inf
+        for metric in range(1, streams.counts.shape[1]):
+            if is_stale(streams, memory, arm, metric):
+                return metric
+            if memory.certified[arm, metric] == 0:
+                found = index(setting, streams, memory, arm, metric)
+                if found > largest:
+                    largest = found
+                    chosen = metric
+        return chosen
+
+    return suspect
 
 
 @kernel
-def _both_measured_out(setting: Setting, streams: Streams, leader: int, arm: int) -> bool:
-    places = setting.items.places
-    return bool(streams.counts[leader, 0] >= places and streams.counts[arm, 0] >= places)
+def _drawn_suspicion(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> float:
+    return suspicion(setting, drawn_excess(setting, streams, memory, arm, metric, CONSTRAINT_SPREAD), arm, metric)
 
 
-all_known = choice("setting.pairing", {ON_ITEMS: _both_measured_out}, unknown="False")
-"""Whether there is nothing more to learn about the lead of one arm over another."""
-
-
-@kernel
-def _drawn_lead_on_items(
-    setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
-) -> float:
-    """In units that make it comparable to one between independent results: those differ by the root of 2 times as much
-    as each scatters."""
-    if all_known(setting, streams, leader, arm):
-        return -1.0
-    lead = difference_of(setting, streams, leader, arm)
-    row = row_of(streams, leader, arm)
-    mean = lead.total / lead.n if lead.n > 0 else streams.means[leader, 0] - streams.means[arm, 0]
-    noise = scatter(setting.items.differences, streams.items.differences, row, DIFFERENCE, mean)
-    root = setting.inverse_root[slot(max(lead.n, 1))]
-    drawn: float = mean + noise * normal(memory.generator, memory.ziggurat) * root + setting.tolerance
-    return drawn / (noise * _ROOT_HALF)
-
-
-drawn_lead = choice("setting.pairing", {SEPARATE: _drawn_lead, ON_ITEMS: _drawn_lead_on_items})
-"""A posterior draw of how far the leader's performance lies above the arm's, in standard deviations of a result."""
-
-
-@kernel
-def share_of_gain(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    """How much of what is learned about the lead comes from testing the arm, not the leader: the gain of evidence per
-    test is as the square of this share, or of the rest."""
-    n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
-    if setting.pairing == ON_ITEMS:
-        # One more item on which both are measured takes one test of the arm measured less often, or one of each.
-        return 0.5 if n == n_leader else _ROOT_HALF if n < n_leader else 1.0 - _ROOT_HALF
-    share: float = n_leader / (n + n_leader)
-    return share
-
-
-@kernel
-def _drawn_suspect(setting: Setting, streams: Streams, memory: Memory, arm: int) -> int:
-    """The constraint that is likeliest violated, by posterior draws, or one that is stale; 0 if all are certified."""
-    chosen = 0
-    largest = -math.inf
-    for metric in range(1, streams.counts.shape[1]):
-        if is_stale(streams, memory, arm, metric):
-            return metric
-        if memory.certified[arm, metric] == 0:
-            excess = drawn_excess(setting, streams, memory, arm, metric, CONSTRAINT_SPREAD)
-            gain = suspicion(setting, excess, metric)
-            if gain > largest:
-                largest = gain
-                chosen = metric
-    return chosen
+_drawn_suspect = searching(_drawn_suspicion)
+"""The constraint that is likeliest violated, by posterior draws."""
 
 
 @kernel
@@ -266,24 +181,24 @@ def against_performance(
         return chosen
     promise = 0.0
     lead = drawn_lead(setting, streams, memory, leader, drawn_leader, arm)
-    n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     if chosen > 0:
         # The largest of many draws is too optimistic: use the mean instead, shrunk toward the threshold.
         tests = streams.counts[arm, chosen]
         excess = max(excess_of(setting, streams, arm, chosen), 0.0) * tests / (tests + SHRINKAGE)
-        promise = excess * excess * setting.inverse_cost[chosen]
+        promise = excess * excess * setting.inverse_cost[arm, chosen]
     if lead > 0.0:
-        share = share_of_gain(setting, streams, leader, arm)
-        if chosen > 0 and setting.lead[chosen] == setting.lead[0]:
+        if chosen > 0 and setting.queue[chosen] == setting.queue[0]:
             # One test of the arm measures both.
-            both = promise + (lead * share) ** 2 * setting.inverse_cost[0]
-            return 0 if both >= (lead * (1.0 - share)) ** 2 * setting.inverse_cost[0] else LEADER
-        gain = lead * lead * setting.inverse_cost[0] * max(share, 1.0 - share) ** 2
-        if gain > promise:
-            return 0 if n <= n_leader else LEADER
+            share = share_of_gain(setting, streams, leader, arm)
+            both = promise + (lead * share) ** 2 * setting.inverse_cost[arm, 0]
+            if both >= (lead * (1.0 - share)) ** 2 * setting.inverse_cost[leader, 0] or is_in_blocks(setting):
+                return 0
+            return LEADER
+        if gain_per_cost(setting, streams, leader, arm, lead) > promise:
+            return LEADER if of_leader_rather(setting, streams, leader, arm) else 0
     if chosen > 0:
         return chosen
-    return 0 if n <= n_leader else LEADER
+    return LEADER if of_leader_rather(setting, streams, leader, arm) else 0
 
 
 @kernel
@@ -295,28 +210,39 @@ def drawn_performance(setting: Setting, streams: Streams, memory: Memory, arm: i
     return drawn
 
 
-@kernel
-def tests_of_leader(
-    setting: Setting, streams: Streams, memory: Memory, leader: int, is_alone: bool, batch: Batch, size: int
-) -> int:
-    """Add a test of the leader's constraint most likely violated or, if it `is_alone` and no other arm is open, of all
-    that are open: an early leader is often wrong, and certifying it is expensive."""
-    chosen = 0
-    largest = -math.inf
-    for metric in range(1, streams.counts.shape[1]):
-        if is_stale(streams, memory, leader, metric):
-            size = add_test(batch, size, leader, metric)
-        elif memory.certified[leader, metric] == 0:
-            if is_alone:
+def testing_leader(index: Callable[[Setting, Streams, Memory, int, int], float]) -> Callable[..., int]:
+    """The kernel that adds a test of the leader's constraint with the largest `index` or, if it `is_alone` and no other
+    arm is open, of all that are open: an early leader is often wrong, and certifying it is expensive."""
+
+    @kernel
+    def tests(
+        setting: Setting, streams: Streams, memory: Memory, leader: int, is_alone: bool, batch: Batch, size: int
+    ) -> int:
+        chosen = 0
+        largest = -math.inf
+        for metric in range(1, streams.counts.shape[1]):
+            if is_stale(streams, memory, leader, metric):
                 size = add_test(batch, size, leader, metric)
-            else:
-                doubt = doubt_of_leader(setting, drawn_excess(setting, streams, memory, leader, metric, 1.0), metric)
-                if doubt > largest:
-                    largest = doubt
-                    chosen = metric
-    if chosen > 0:
-        size = add_test(batch, size, leader, chosen)
-    return size
+            elif memory.certified[leader, metric] == 0:
+                if is_alone:
+                    size = add_test(batch, size, leader, metric)
+                else:
+                    found = index(setting, streams, memory, leader, metric)
+                    if found > largest:
+                        largest = found
+                        chosen = metric
+        return add_test(batch, size, leader, chosen) if chosen > 0 else size
+
+    return tests
+
+
+@kernel
+def drawn_doubt(setting: Setting, streams: Streams, memory: Memory, leader: int, metric: int) -> float:
+    return doubt_of_leader(setting, drawn_excess(setting, streams, memory, leader, metric, 1.0), leader, metric)
+
+
+tests_of_leader = testing_leader(drawn_doubt)
+"""Add a test of the leader's constraint that is likeliest violated, by posterior draws, or of all."""
 
 
 # ---------------------------------------------------------------------------- the first tests, and those of a baseline
@@ -324,8 +250,13 @@ def tests_of_leader(
 
 @kernel
 def _every_stream_first(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    # After that, every stream has a result.
-    return every_stream(streams, batch) if streams.counts[0, 0] == 0 else 0
+    # After that, every stream has a result, unless a block had no room for it, or it was lost.
+    is_first = streams.counts[0, 0] == 0
+    if is_in_blocks(setting):
+        for arm in range(streams.counts.shape[0]):
+            for metric in range(streams.counts.shape[1]):
+                is_first = is_first or streams.counts[arm, metric] == 0
+    return every_stream(streams, batch) if is_first else 0
 
 
 @kernel

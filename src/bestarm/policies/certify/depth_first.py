@@ -19,14 +19,15 @@ from bestarm.policies.certify.best_arm import close_certificates, likeliest, ope
 from bestarm.policies.certify.choosing import (
     LEADER,
     against_performance,
-    drawn_lead,
     drawn_performance,
-    is_stale,
+    searching,
     suspicion,
-    updating,
+    testing_leader,
 )
 from bestarm.policies.certify.goal import Goal, kernels_of
+from bestarm.policies.certify.leading import drawn_lead
 from bestarm.policies.certify.memory import Memory, seed_choices
+from bestarm.policies.certify.updating import updating
 
 SUSPECT = 1.5
 """The log-evidence, times the constraint's weight, from which on a violation is no longer put down to noise."""
@@ -57,53 +58,17 @@ def _looks_feasible(setting: Setting, streams: Streams, memory: Memory, arm: int
 
 
 @kernel
-def _search_index(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> float:
+def _index(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> float:
     """How far a constraint's mean lies over its limit, shrunk toward it, and with a little chance: the search stays
     with a constraint until it is clear that it holds."""
     n = streams.counts[arm, metric]
     chance = SPREAD * normal(memory.generator, memory.ziggurat) / math.sqrt(n + IMAGINARY)
-    index: float = excess_of(setting, streams, arm, metric) * n / (n + IMAGINARY) + chance
-    return index
+    excess = excess_of(setting, streams, arm, metric) * n / (n + IMAGINARY) + chance
+    return suspicion(setting, excess, arm, metric)
 
 
-@kernel
-def _most_suspect(setting: Setting, streams: Streams, memory: Memory, arm: int) -> int:
-    """The constraint to search next for a violation, or one that is stale; 0 if all are certified."""
-    chosen = 0
-    largest = -math.inf
-    for metric in range(1, streams.counts.shape[1]):
-        if is_stale(streams, memory, arm, metric):
-            return metric
-        if memory.certified[arm, metric] == 0:
-            index = _search_index(setting, streams, memory, arm, metric)
-            gain = suspicion(setting, index, metric)
-            if gain > largest:
-                largest = gain
-                chosen = metric
-    return chosen
-
-
-@kernel
-def _tests_of_leader(
-    setting: Setting, streams: Streams, memory: Memory, leader: int, is_alone: bool, batch: Batch, size: int
-) -> int:
-    """Add a test of the leader's most suspect constraint or, if it `is_alone` and no other arm is open, of all that are
-    open."""
-    chosen = 0
-    largest = -math.inf
-    for metric in range(1, streams.counts.shape[1]):
-        if is_stale(streams, memory, leader, metric):
-            size = add_test(batch, size, leader, metric)
-        elif memory.certified[leader, metric] == 0:
-            if is_alone:
-                size = add_test(batch, size, leader, metric)
-            else:
-                index = _search_index(setting, streams, memory, leader, metric)
-                doubt = suspicion(setting, index, metric)
-                if doubt > largest:
-                    largest = doubt
-                    chosen = metric
-    return add_test(batch, size, leader, chosen) if chosen > 0 else size
+_most_suspect = searching(_index)
+_tests_of_leader = testing_leader(_index)
 
 
 @kernel
@@ -186,4 +151,5 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     return conclude(leader) if size == 0 else size
 
 
-GOAL = Goal(kernels_of(_tests, update=updating(_is_suspicious)), likeliest, open_against, settled_best)
+KERNELS = kernels_of(_tests, update=updating(_is_suspicious), patient=True)
+GOAL = Goal(KERNELS, likeliest, open_against, settled_best)

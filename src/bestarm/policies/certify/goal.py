@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Batch, Setting, Streams
+from bestarm.kernel.state import UNFINISHED, Batch, Setting, Streams, conclude
 from bestarm.kernel.tournament import NO_ARM, best
-from bestarm.policies.certify.choosing import first_tests, update, with_baseline
+from bestarm.policies.certify.blocks import add_leader, finishing, is_leader, rank_within_blocks
+from bestarm.policies.certify.choosing import first_tests
 from bestarm.policies.certify.memory import Memory, new_memory, start
+from bestarm.policies.certify.updating import update
 from bestarm.policies.confidence import PresentAnswer, confidence_of
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings, judged
@@ -44,18 +46,29 @@ def kernels_of(
     tests: Callable[[Setting, Streams, Memory, Batch], int],
     memory_of: Callable[[int, int], Memory] = new_memory,
     update: Callable[..., None] = update,
+    *,
+    add_rivals: Callable[[Setting, Memory, Batch, int], int] = add_leader,
+    is_rival: Callable[[Memory, int], bool] = is_leader,
+    patient: bool = False,
 ) -> Kernels:
     """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result; `update`
-    follows each result."""
+    follows each result. `add_rivals` adds to a block the arms that the others are compared with, for which `is_rival`
+    is true. They are `patient` if
+    `tests`, asked again, does what it would have done with nothing put off."""
+    finish = finishing(add_rivals, is_rival)
 
     @kernel
     def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+        rank_within_blocks(setting, streams, memory)
         size = first_tests(setting, streams, memory, batch)
         if size == 0:
             size = tests(setting, streams, memory, batch)
-        return with_baseline(setting, streams, batch, size)
+        if memory.put_off[0] != 0:
+            memory.put_off[0] = 0
+            return conclude(UNFINISHED)
+        return finish(setting, streams, memory, batch, size)
 
-    return Kernels(memory_of, update, propose, start, large=True, recommend=leader_of)
+    return Kernels(memory_of, update, propose, start, large=True, recommend=leader_of, patient=patient)
 
 
 def answer_of(setting: Setting, leader: int, evidence: float) -> PresentAnswer:

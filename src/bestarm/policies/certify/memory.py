@@ -21,7 +21,8 @@ class Chosen(NamedTuple):
     settled: Flags
     """1 if no certificate about the arm is open for that answer."""
     scratch: Floats
-    """A performance that was drawn (top), or what it costs to exclude the arm (short list)."""
+    """A performance that was drawn (top), or what it costs to exclude the arm (short list) or to decide it (every
+    feasible)."""
 
 
 class Tracked(NamedTuple):
@@ -83,6 +84,8 @@ class Memory(NamedTuple):
     """[0]: how many there are; [1]: the leader they are open against, -2 before the first."""
     told: Ints
     """[0]: how many results have come in."""
+    put_off: Flags
+    """[0]: 1 if a computation was left for later, so that `propose` has to be asked again."""
     seed: Generator
     """[0]: what random choices are seeded with, together with the number of results."""
     generator: Generator
@@ -103,6 +106,7 @@ def new_memory(arms: int, metrics: int) -> Memory:
         open_arms=np.arange(arms, dtype=np.uint32),
         open_count=np.array([arms, -2]),
         told=np.zeros(1, np.int64),
+        put_off=np.zeros(1, np.int8),
         seed=np.zeros(1, np.uint64),
         generator=np.zeros(4, np.uint64),
         ziggurat=ZIGGURAT,

@@ -12,12 +12,14 @@ from bestarm.evidence.items import UNLIMITED
 from bestarm.kernel.elementary import log
 from bestarm.kernel.state import (
     ABSENT,
+    JUDGED,
     ON_ITEMS,
     RELATIVE,
     RESERVED,
     TRACKING,
     Floats,
     Items,
+    Judge,
     Relative,
     Reserve,
     Setting,
@@ -25,11 +27,14 @@ from bestarm.kernel.state import (
 )
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
+from bestarm.noises.bounded import Bounded
 from bestarm.noises.registry import kind_of, tracked_kind
 from bestarm.noises.streams import ABOVE
 from bestarm.policies.levels import rules_of, shares_with_reserve
 from bestarm.policies.setting import new_setting
+from bestarm.policies.slices import slices_of
 from bestarm.problem import Arm, Constraint, Problem, at_most, maximize
+from bestarm.problem.changing import first_places
 from bestarm.problem.goals import ASKED
 from bestarm.problem.items import count_of
 
@@ -50,6 +55,8 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
         setting = setting._replace(limits=RELATIVE, relative=_relative(problem))
     if problem.items is not None:
         setting = setting._replace(pairing=ON_ITEMS, items=_items(problem, delta, bound))
+    if problem.judged:
+        setting = setting._replace(judging=JUDGED)
     if getattr(problem, "reserve", 0.0):
         setting = _with_reserve(setting, problem)
     if is_tracked(problem):
@@ -75,10 +82,11 @@ def pooled_noise(problem: Problem) -> NoiseModel | None:
 
 
 def _relative(problem: Problem) -> Relative:
-    factor = np.zeros(len(problem.parts))
+    factor, margin = np.zeros((2, len(problem.parts)))
     for k in problem.relative:
         factor[k] = problem.constraints[k - 1].threshold
-    return Relative(problem.arm_names.index(problem.baseline or problem.arm_names[0]), factor)
+        margin[k] = problem.constraints[k - 1].margin or 0.0
+    return Relative(problem.arm_names.index(problem.baseline or problem.arm_names[0]), factor, margin)
 
 
 # -------------------------------------------------------------------------------------------------------------- items
@@ -91,7 +99,17 @@ def _items(problem: Problem, delta: float, bound: str) -> Items:
         # Where the leader is as good as an arm up to the tolerance, it is good enough.
         differences=new_setting(_differences(problem), delta, bound, ties=ABOVE),
         contrasts=new_setting(_contrasts(problem), delta, bound) if problem.relative else ABSENT,
+        capacity=0 if problem.blocks is None else problem.blocks.size,
+        is_each_compared=int(problem.blocks is not None and problem.blocks.same_for_all),
+        judge=_no_scores(problem) if problem.judged else ABSENT,
+        slices=slices_of(problem, range(count_of(problem.items))) if problem.inside is not None else ABSENT,
     )
+
+
+def _no_scores(problem: Problem) -> Judge:
+    """Room for the scores of judges, to be filled in before the first result."""
+    shape = len(problem.arms), len(problem.parts)
+    return Judge(np.full((*shape, count_of(problem.items or 0)), np.nan), np.full(shape, np.nan))
 
 
 def _on_items_of(problem: Problem, between: NoiseModel, odds: float) -> NoiseModel:
@@ -100,11 +118,11 @@ def _on_items_of(problem: Problem, between: NoiseModel, odds: float) -> NoiseMod
 
 def _differences(problem: Problem) -> Problem:
     """A problem whose one constraint is how much the leader is better than an arm on the same item."""
-    noise = _on_items_of(problem, problem.objective.noise.differences(), _ODDS)
+    noise = _on_items_of(problem, problem.noise_between(problem.objective.noise), _ODDS)
     return Problem(
         arms=problem.arm_names,
         objective=maximize("performance", noise=noise),
-        constraints=[at_most("lead", -problem.objective.tolerance, noise=noise)],
+        constraints=[at_most("lead", -problem.objective.tolerance, noise=noise, judge=problem.objective.judge)],
         items=problem.items,
         repeats=problem.repeats,
     )
@@ -112,24 +130,28 @@ def _differences(problem: Problem) -> Problem:
 
 def _contrasts(problem: Problem) -> Problem:
     """A problem whose constraints are about the contrasts. Those that are not relative are never looked at."""
+    plain = [Bounded(*noise.range) if noise.words else noise for noise in problem.noises]
     constraints = [
         Constraint(
             str(k),
-            _on_items_of(problem, part.noise.contrast(part.threshold), _ODDS_OF_CONTRASTS),
+            _on_items_of(problem, problem.noise_between(part.noise, part.threshold), _ODDS_OF_CONTRASTS),
             None if part.at_most is None else 0.0,
             None if part.at_least is None else 0.0,
             slack=part.slack,
             weight=part.weight,
+            judge=part.judge,
+            where=part.where,
         )
         if part.relative_to_baseline
-        else dataclasses.replace(part, metric=str(k), per=None if part.per is None else f"under {k}")
+        else dataclasses.replace(part, metric=str(k), noise=plain[k], per=None if part.per is None else f"under {k}")
         for k, part in enumerate(problem.constraints, start=1)
     ]
     return Problem(
         arms=[Arm(arm.name, weight=arm.weight) for arm in problem.arms],
-        objective=maximize("0", noise=problem.objective.noise),
+        objective=maximize("0", noise=plain[0]),
         constraints=constraints,
         items=problem.items,
+        attributes=problem.attributes,
         repeats=problem.repeats,
     )
 
@@ -157,6 +179,8 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
         is_reduced=int(is_reduced),
         first_pairs=-math.log(0.5 * setting.delta * reserve) + 2.0 * math.log1p(-reserve),
         later_pairs=-math.log(setting.delta / 8.0),
+        first=first_places(plan),
+        since=np.array([arm.since for arm in plan.arms]),
     )
     return setting._replace(level=level, rejecting=level.copy(), sharing=RESERVED, reserve=kept)
 

@@ -11,8 +11,9 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.policies.certify.best_arm import likeliest, open_against, tests_of_open_arms
-from bestarm.policies.certify.choosing import closes, drawn_excess, drawn_lead, drawn_performance, tests_of_leader
+from bestarm.policies.certify.choosing import closes, drawn_excess, drawn_performance, tests_of_leader
 from bestarm.policies.certify.goal import Goal, kernels_of, settled_set
+from bestarm.policies.certify.leading import drawn_lead
 from bestarm.policies.certify.memory import Memory, best_listed, is_certified, new_memory_of_sets, seed_choices
 from bestarm.policies.findings import Findings
 from bestarm.policies.open_certificates import OpenCertificate
@@ -81,14 +82,14 @@ def tests_to_exclude(
             excess = drawn_excess(setting, streams, memory, arm, metric, 1.0)
             if excess > 0.0:
                 tests = 2.0 * setting.rejecting[arm] / (excess * excess) - streams.counts[arm, metric]
-                least = min(least, max(tests, 1.0) / setting.inverse_cost[metric])
+                least = min(least, max(tests, 1.0) / setting.inverse_cost[arm, metric])
     if leader == NO_ARM:
         return least
     lead = drawn_lead(setting, streams, memory, leader, drawn_leader, arm)
     if lead > 0.0:
         n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
         tests = 2.0 * setting.level[leader] / (lead * lead) - n * n_leader / (n + n_leader)
-        least = min(least, max(tests, 1.0) / setting.inverse_cost[0])
+        least = min(least, max(tests, 1.0) / setting.inverse_cost[arm, 0])
     elif least == HOPELESS:
         # If several arms look as good as the leader, the best of them is excluded last.
         least = HOPELESS * (1.0 - lead)

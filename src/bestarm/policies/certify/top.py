@@ -16,15 +16,16 @@ from bestarm.evidence.reaching import Infeasibility, rival_reaches
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
+from bestarm.policies.certify.blocks import add_once
 from bestarm.policies.certify.choosing import (
     LEADER,
-    all_known,
     drawn_performance,
     rejection,
     stream_to_test,
     tests_of_leader,
 )
 from bestarm.policies.certify.goal import Goal, answer_of, kernels_of, open_constraints, settled_set
+from bestarm.policies.certify.leading import all_known
 from bestarm.policies.certify.memory import Memory, new_memory_of_sets, seed_choices
 from bestarm.policies.confidence import PresentAnswer, compiled_if_large, evidence_for, is_outperformed, pair_level
 from bestarm.policies.decisions import Stop
@@ -155,6 +156,20 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     return size
 
 
+@kernel
+def _add_members(setting: Setting, memory: Memory, batch: Batch, size: int) -> int:
+    """Every other arm is compared with every member."""
+    for arm in range(memory.chosen.listed.shape[0]):
+        if memory.chosen.listed[arm] != 0:
+            size = add_once(batch, size, arm, 0)
+    return size
+
+
+@kernel
+def _is_member(memory: Memory, arm: int) -> bool:
+    return bool(memory.chosen.listed[arm] != 0)
+
+
 # ------------------------------------------------------------------------------------------------------ for showing it
 
 
@@ -207,4 +222,9 @@ def settled_top(setting: Setting, streams: Streams, memory: Memory, found: Findi
     return known
 
 
-GOAL = Goal(kernels_of(_tests, new_memory_of_sets), likeliest_list, open_of_top, settled_top)
+GOAL = Goal(
+    kernels_of(_tests, new_memory_of_sets, add_rivals=_add_members, is_rival=_is_member),
+    likeliest_list,
+    open_of_top,
+    settled_top,
+)

@@ -21,9 +21,9 @@ from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclu
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.policies.certify.allocation import set_weights
 from bestarm.policies.certify.best_arm import likeliest, open_against, settled_best
-from bestarm.policies.certify.choosing import update
 from bestarm.policies.certify.goal import Goal, kernels_of
 from bestarm.policies.certify.memory import Memory, is_certified, new_memory_of_tracking
+from bestarm.policies.certify.updating import update
 from bestarm.policies.confidence import pair_level
 
 LOOKS = 8

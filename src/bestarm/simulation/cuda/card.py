@@ -20,7 +20,7 @@ from bestarm.kernel.state import EMPTY, Ints, Setting
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import Nature
 from bestarm.policies.kernels import Kernels, new_batch
-from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, prepare, renew, tables, view
+from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, hurried, prepare, renew, tables, view
 from bestarm.simulation.cuda.runs import (
     IDLE,
     Far,
@@ -30,6 +30,8 @@ from bestarm.simulation.cuda.runs import (
     any_of_warp_goes_on,
     closed_shared,
     continue_runs,
+    leaves_most_for_later,
+    leaves_most_unless_all_wait,
     may_start_with_warp,
     opened_shared,
     pause_block,
@@ -164,6 +166,8 @@ def _kernel(
 ) -> Any:
     """The loop compiled for a policy, for states of these shapes and for tables with a single value."""
     replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
+    if kernels.patient:
+        replaced |= {"leaves_for_later": leaves_most_for_later if SIMULATED else leaves_most_unless_all_wait}
     if has_checkpoints:
         replaced |= {"recommend": kernels.recommend, "has_checkpoints": yes}
     if shared:
@@ -175,7 +179,7 @@ def _kernel(
         in_step = {"any_goes_on": any_of_block_goes_on, "pause": pause_block}
         replaced |= in_step if kernels.large else {"any_goes_on": any_of_warp_goes_on}
     bound = {name: view(part) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
-    bound |= {"renew": renew(), "tables": tables(same)}
+    bound |= {"renew": renew(), "tables": tables(same), "hurried": hurried()}
     label = f"{name} {shapes} {same} {shared}"
     options: dict[str, Any] = {"registers": registers, "in_parts": kernels.large, "known": variant.known}
     return compiled_for_card(continue_runs, label, replaced, bound, **options)

@@ -188,6 +188,15 @@ def tables(same: tuple[Same, ...]) -> Any:
     return tables_for(same)
 
 
+def hurried() -> Any:
+    """A function of (setting, is_hurried): the setting in which that is said."""
+    if SIMULATED:
+        return lambda setting, is_hurried: setting._replace(is_hurried=int(is_hurried))
+    from bestarm.simulation.cuda.tile_types import hurried
+
+    return hurried
+
+
 def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
     """What the intrinsic does, in plain Python for the CUDA simulator."""
     tile, lane = divmod(run, LANES)

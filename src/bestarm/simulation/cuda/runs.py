@@ -17,6 +17,7 @@ from bestarm.kernel.state import (
     Ints,
     Setting,
     Streams,
+    conclude,
     concluded,
     gather,
     signed,
@@ -31,6 +32,9 @@ from bestarm.simulation.nature import draw_part
 IDLE = -1
 """The run number of a thread that should take a run from the queue."""
 ALL_LANES = 0xFFFFFFFF
+PATIENCE = 16
+"""In most rounds, few threads have something long to compute, and all others of a block wait for them. So these wait
+for one round in so many, and then compute at the same time."""
 BURST = 8
 """How many tests of a batch a thread makes before it lets threads with smaller batches propose theirs."""
 
@@ -84,6 +88,11 @@ def renew(state: Any, fresh: Any) -> None:
 
 def tables(given: Any) -> Any:
     """Stands for `compiling.tables`."""
+    raise NotImplementedError
+
+
+def hurried(setting: Setting, is_hurried: bool) -> Setting:
+    """Stands for `compiling.hurried`."""
     raise NotImplementedError
 
 
@@ -146,6 +155,22 @@ def pause_block() -> None:
 
 
 @kernel
+def leaves_for_later(turn: int, waits: bool) -> bool:
+    """Whether long computations are left for a later round, where this thread waits for one or has nothing to do."""
+    return False
+
+
+@kernel
+def leaves_most_for_later(turn: int, waits: bool) -> bool:
+    return turn % PATIENCE != 0
+
+
+@kernel
+def leaves_most_unless_all_wait(turn: int, waits: bool) -> bool:
+    return turn % PATIENCE != 0 and bool(cuda.syncthreads_or(np.int32(not waits)) != 0)
+
+
+@kernel
 def may_start(is_free: bool) -> bool:
     """Whether a thread that is free may start its next run."""
     return is_free
@@ -191,9 +216,11 @@ def continue_runs(
     if has_checkpoints():
         while checkpoints[due] <= tests:
             due += 1
-    for _ in range(rounds):
+    waits = False
+    for turn in range(rounds):
         if not any_goes_on(run < runs):
             break
+        is_hurried = leaves_for_later(turn, waits or run >= runs)
         starts = may_start(run == IDLE or run >= runs)
         if run == IDLE and starts:
             run = cuda.atomic.add(threads.queue, 0, 1)
@@ -212,10 +239,11 @@ def continue_runs(
         ended = False
         if runs_on and row == size:
             row = 0
-            size = propose(setting, streams, memory, batch)
+            size = propose(hurried(setting, is_hurried), streams, memory, batch)
+            waits = size == conclude(UNFINISHED)
             if size <= 0:
                 answer = concluded(size)
-                ended = True
+                ended = not waits
                 size = 0
             else:
                 size = gather(setting, covered, batch, size)
@@ -243,7 +271,7 @@ def continue_runs(
                 if has_checkpoints() and tests == checkpoints[due]:
                     outcomes.leaders[run, due] = recommend(setting, streams, memory)
                     due += 1
-                cost += setting.cost[metric]
+                cost += setting.cost[arm, metric]
                 if cost >= max_cost:
                     ended = True
                     break

@@ -33,9 +33,9 @@ class TableArray(types.Array):  # type: ignore[misc]
 
 
 class SameArray(types.Array):  # type: ignore[misc]
-    """A table whose entries are all the same number, which the compiler knows."""
+    """A table whose entries the compiler knows: all the same number or, with None, each the number of its place."""
 
-    def __init__(self, dtype: Any, ndim: int, number: int) -> None:
+    def __init__(self, dtype: Any, ndim: int, number: int | float | None) -> None:
         self.number = number
         super().__init__(dtype, ndim, "A", name=f"same({dtype}, {ndim}d, {number})")
 
@@ -84,8 +84,11 @@ def _setitem(context: Any, builder: Any, sig: Any, arguments: Any) -> None:
     builder.store(context.cast(builder, arguments[2], item_kind, kind.dtype), pointer)
 
 
-def _getitem_of_same(context: Any, _: Any, sig: Any, __: Any) -> Any:
-    return context.get_constant(sig.args[0].dtype, sig.args[0].number)
+def _getitem_of_same(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+    kind, place = sig.args
+    if kind.number is None:
+        return context.cast(builder, arguments[1], place, kind.dtype)
+    return context.get_constant(kind.dtype, kind.number)
 
 
 for _index_kind in (types.Integer, types.BaseTuple):
@@ -110,15 +113,18 @@ def _in_tile(kind: Any) -> Any:
     return types.BaseTuple.from_types([_in_tile(part) for part in kind.types], kind.instance_class)
 
 
-def _as_table(kind: Any, same: tuple[Same, ...] = (), number: int | None = None) -> Any:
-    """The type of something that never changes; if `number` is given, of an array in which every entry is `number`."""
+def _as_table(kind: Any, same: tuple[Same, ...] = ()) -> Any:
+    """The type of something that never changes, given what is known of the tables in it."""
     if isinstance(kind, types.Array):
-        return TableArray(kind.dtype, kind.ndim) if number is None else SameArray(kind.dtype, kind.ndim, number)
-    if isinstance(kind, types.BaseNamedTuple):
-        known = {name: number for owner, name, number in same if owner is kind.instance_class}
-        parts = [_as_table(part, same, known.get(name)) for name, part in zip(kind.fields, kind.types, strict=True)]
-        return types.BaseTuple.from_types(parts, kind.instance_class)
-    return kind
+        return TableArray(kind.dtype, kind.ndim)
+    if not isinstance(kind, types.BaseNamedTuple):
+        return kind
+    known = {name: number for owner, name, number in same if owner is kind.instance_class}
+    parts = [
+        SameArray(part.dtype, part.ndim, known[name]) if name in known else _as_table(part, same)
+        for name, part in zip(kind.fields, kind.types, strict=True)
+    ]
+    return types.BaseTuple.from_types(parts, kind.instance_class)
 
 
 def _arrays(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple[Any, Any]]:
@@ -200,6 +206,16 @@ def _renew(_: Any, state: Any, fresh: Any) -> Any:
     return types.void(state, fresh), codegen
 
 
+def _hurried(_: Any, setting: Any, is_hurried: Any) -> Any:
+
+    def codegen(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        place = setting.fields.index("is_hurried")
+        said = context.cast(builder, arguments[1], is_hurried, setting.types[place])
+        return builder.insert_value(arguments[0], said, place)
+
+    return setting(setting, is_hurried), codegen
+
+
 def _keep_out_of_line(_: Any) -> Any:
 
     def codegen(context: Any, builder: Any, __: Any, ___: Any) -> Any:
@@ -211,5 +227,7 @@ def _keep_out_of_line(_: Any) -> Any:
 
 renew = intrinsic(_renew)
 """`renew` of `bestarm.simulation.cuda.compiling`."""
+hurried = intrinsic(_hurried)
+"""`hurried` of `bestarm.simulation.cuda.compiling`."""
 keep_out_of_line = intrinsic(_keep_out_of_line)
 """Called in a function, keeps the compiler from copying that function into its callers."""

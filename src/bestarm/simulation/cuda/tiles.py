@@ -7,6 +7,7 @@ by side, then their second ones, and so on. Tables that all runs share are not i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 from bestarm.kernel.random import Ziggurat
 
 Shape = tuple[int, ...]
-Same = tuple[type, str, int]
-"""A named tuple, a field of it that is a table, and the number that is in every entry of the table."""
+Same = tuple[type, str, int | float | None]
+"""A named tuple, a field of it that is a table, and the number that is in every entry of the table, or None: each entry
+is the number of its place."""
 
 LANES = 32
 WORD = 8
@@ -47,18 +49,31 @@ def state_shapes(fresh: Any) -> tuple[Shape, ...]:
 
 
 def same_throughout(*given: Any) -> tuple[Same, ...]:
-    """The tables of whole numbers in which all entries are equal, in settings within a setting, too. Such tables say of
-    what kind things are."""
-    entries: dict[tuple[type, str], set[int]] = {}
+    """The tables in which a compiler can know every entry, in settings within a setting, too: whole numbers that are
+    all equal, which say of what kind things are, or that count the entries; and floats that are all 0 or all 1, as
+    units and costs often are. Other floats would mean another program for each problem."""
+    found: dict[tuple[type, str], set[int | float | None]] = {}
     for owner, name, table in _tables(given):
-        entries.setdefault((owner, name), set()).update(table.flat)
-    return tuple((*table, int(min(numbers))) for table, numbers in entries.items() if len(numbers) == 1)
+        found.setdefault((owner, name), set()).add(_known(table))
+    known = {table: next(iter(numbers)) for table, numbers in found.items() if len(numbers) == 1}
+    return tuple((*table, number) for table, number in known.items() if number is None or number == number)
+
+
+def _known(table: Any) -> int | float | None:
+    """What is in every entry of a table, None if each is the number of its place, or NaN if neither is known."""
+    first = table.flat[0] if table.size else math.nan
+    if table.dtype == np.int64:
+        if table.ndim == 1 and table.size > 1 and (table == np.arange(table.size)).all():
+            return None
+        return int(first) if (table == first).all() else math.nan
+    is_plain = first in (0.0, 1.0) and (table == first).all() and not np.signbit(table).any()
+    return float(first) if is_plain else math.nan
 
 
 def _tables(parts: Iterable[Any]) -> Iterator[tuple[type, str, Any]]:
     for part in parts:
         if hasattr(part, "_asdict"):
             for name, table in part._asdict().items():
-                if isinstance(table, np.ndarray) and table.dtype == np.int64:
+                if isinstance(table, np.ndarray) and table.dtype in (np.int64, np.float64):
                     yield type(part), name, table
             yield from _tables(part)

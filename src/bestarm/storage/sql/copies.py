@@ -12,6 +12,7 @@ from bestarm.storage.base import Copies, Part
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.database import Database
+from bestarm.storage.sql.deleting import unused_number
 from bestarm.storage.sql.schema import arrivals, storable, studies
 from bestarm.validation import InvalidInput
 
@@ -99,7 +100,7 @@ class SQLCopies(Copies):
         if self._database.read(sa.select(studies.c.study).where(studies.c.name == row["name"])):
             reason = f"a study of this name exists already in {self._database.url!r}"
             raise NameTaken("name", row["name"], reason)
-        made = connection.execute(sa.insert(studies).values(row)).inserted_primary_key
+        made = connection.execute(sa.insert(studies).values(row | unused_number(connection))).inserted_primary_key
         assert made is not None
         return int(made[0])
 

@@ -6,6 +6,7 @@ Connections commit each statement on their own. What takes several statements is
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
@@ -19,13 +20,16 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.storage.address import read_address, secrets_of, shown_address
-from bestarm.storage.errors import BUSY_SECONDS, NoStudiesYet, busy, complaint, unknown_outcome
+from bestarm.storage.errors import BUSY_SECONDS, NoStudiesYet, busy, complaint, reporting_damage, unknown_outcome
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.read_only import Copy, StandingFile, how_to_read
+from bestarm.storage.sql.upgrading import Upgrade, Upgraded, check_version, keep_copy
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
 """The advisory lock held while the tables of a PostgreSQL database are made or upgraded."""
+
+_log = logging.getLogger("bestarm.storage")
 
 
 class Database:
@@ -34,7 +38,7 @@ class Database:
     Threads may share one. So may a process and the children it forks, except for a database in memory.
     """
 
-    def __init__(self, url: str, *, create: bool = False) -> None:
+    def __init__(self, url: str, *, create: bool = False, upgrade: Upgrade = "own files") -> None:
         address = read_address(url)
         self._secrets = frozenset(secrets_of(address))
         self.url = shown_address(url)
@@ -43,6 +47,7 @@ class Database:
         self._standing: StandingFile | None = None
         self._unchanged: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         self._copy: Copy | None = None
+        self.upgraded: Upgraded | None = None
         if self.is_sqlite and not self.in_memory:
             _check_path(str(address.database), create=create)
             address = self._readable(address)
@@ -58,7 +63,7 @@ class Database:
         self._make_turns()
         _databases.add(self)
         try:
-            self._prepare(create)
+            self._prepare(create, upgrade)
             if self._copy is not None:
                 # Anything written into a copy would be lost.
                 self.engine.dispose()
@@ -247,19 +252,22 @@ class Database:
 
     # ------------------------------------------------------------------------------------------------ tables
 
-    def _prepare(self, create: bool) -> None:
+    def check_tables(self) -> None:
+        """Raise `OldTables` if they are older than this program's, `InvalidInput` if they are newer."""
+        with self.connect() as connection:
+            found = self._version(connection)
+            if found is not None:
+                check_version(self.url, found, "never")
+
+    def _prepare(self, create: bool, upgrade: Upgrade) -> None:
         """Check that the database is ours and not newer than we are; make or upgrade its tables."""
+        file = str(self._address.database) if self.is_sqlite else None
         with self.connect() as connection:
             found = self._version(connection)
             if found is None:
                 self._check_free(connection, create)
-            elif found > schema.VERSION:
-                raise InvalidInput(
-                    "storage",
-                    self.url,
-                    f"was made by a newer bestarm (its schema is version {found}, this program knows up to "
-                    f"{schema.VERSION}); upgrade bestarm to open it",
-                )
+            else:
+                check_version(self.url, found, upgrade, file)
             if self.is_sqlite:
                 # Readers do not wait for writers. The file keeps this setting, so set it only once we know the file is
                 # ours. A file that cannot be written can still be read as it is.
@@ -277,18 +285,25 @@ class Database:
                     connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
                 schema.metadata.create_all(connection)
                 connection.execute(sa.insert(schema.schema).values(version=schema.VERSION))
-            elif any(version not in schema.STEPS for version in range(found, schema.VERSION)):
-                raise InvalidInput(
-                    "storage", self.url, f"is too old (its schema is version {found}) for this bestarm to upgrade it"
-                )
-            else:
-                schema.upgrade(connection, found, schema.STEPS, schema.VERSION)
+                return
+            if found == schema.VERSION:
+                return
+            check_version(self.url, found, upgrade, file)
+            # What is read from a copy of ours needs no other.
+            kept = None if file is None or self._copy is not None else keep_copy(file, found, self.url)
+            schema.upgrade(connection, found, schema.STEPS, schema.VERSION)
+        self.upgraded = Upgraded(found, kept)
+        if upgrade == "own files" and self._copy is None:
+            # The caller did not ask for it.
+            there = "" if kept is None else f"; {kept!r} has it as it was"
+            _log.warning("%r: upgraded from version %d to %d%s", self.url, found, schema.VERSION, there)
 
     def _version(self, connection: sa.Connection) -> int | None:
         if not sa.inspect(connection).has_table(schema.schema.name):
             return None
         version = connection.execute(sa.select(schema.schema.c.version)).scalar()
-        return None if version is None else int(version)
+        with reporting_damage(self.url):
+            return None if version is None else int(version)
 
     def _check_free(self, connection: sa.Connection, create: bool) -> None:
         """Whether we may make our tables here. PostgreSQL databases are shared with other programs, files are not."""

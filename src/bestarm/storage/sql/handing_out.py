@@ -6,14 +6,16 @@ import dataclasses
 import itertools
 import json
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bestarm.storage.audit import encode_tests
 from bestarm.storage.base import Issued, PlanRounds, Rounds
-from bestarm.storage.errors import HoldsEnough
+from bestarm.storage.errors import HoldsEnough, reporting_damage
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.locked import LockedStudy, lock_study
 from bestarm.storage.sql.schema import former, has_outcome, queue, rounds, studies, tests
@@ -32,9 +34,9 @@ _NOTICE_SILENCE = (
 )
 # Leaves time for a heartbeat from a holder that was asleep, or cut off from the database, and is back.
 _IS_GONE = queue.c.silent + 0.5 * sa.func.coalesce(queue.c.lease, 0.0) <= sa.bindparam("now")
-_QUEUED = sa.select(queue.c.test, tests.c.arm, tests.c.metric, tests.c.item, queue.c.holder, queue.c.expires).join(
-    tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test)
-)
+_QUEUED = sa.select(
+    queue.c.test, tests.c.arm, tests.c.metric, tests.c.item, tests.c.round, queue.c.holder, queue.c.expires
+).join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
 _FREE = (
     _QUEUED.where(_OF_STUDY, _OVERDUE, sa.or_(queue.c.expires == 0.0, _IS_GONE), ~has_outcome)
     # The sum keeps SQLite from reading the whole queue in order, instead of the few that are overdue.
@@ -91,7 +93,7 @@ class Plans:
         row = connection.execute(_NEWEST, {"key": key}).first()
         if row is None:
             return 0, 0, []
-        last, number = row
+        last, number = map(operator.index, row)
         present = connection.execute(_PRESENT, {"key": key}).first()
         # Results measured without asking get a number of their own, which withdraws the rest of the previous plan.
         if not count or present is None or present.round != number:
@@ -135,6 +137,8 @@ class TestRequest:
     due: float | None
     request: str
     most: int | None
+    one_plan: bool
+    none_new: bool
     handed: list[Issued] = dataclasses.field(default_factory=list)
 
     def hand_out(self) -> list[Issued]:
@@ -146,7 +150,7 @@ class TestRequest:
                 return already
         if end is not None and self.most is not None:
             room = self.most - self.count_held()
-            if room > 0:
+            if room >= self._least_room:
                 self.count = min(self.count, room)
             else:
                 end = None
@@ -166,18 +170,31 @@ class TestRequest:
                         return already
                     self._check_holds_less()
                 self._forget_told(study)
+                before = len(self.handed)
                 end = self._hand_out(study, planned, end, decide=lost >= _RACES)
+                if new := [test.id for test in self.handed[before:]]:
+                    study.log("handed out", self.holder, encode_tests(new))
             if not self._missing:
                 break
         return self.handed
 
+    def _rest(self, connection: sa.Connection, count: int) -> tuple[int, int, list[Planned]]:
+        with reporting_damage(self.database.url):
+            return self.plans.rest(connection, self.key, count)
+
     @property
     def _missing(self) -> int:
-        return self.count - len(self.handed)
+        # Whatever is planned next would be another block.
+        return 0 if self.one_plan and self.handed else self.count - len(self.handed)
+
+    @property
+    def _least_room(self) -> int:
+        """For how many tests the holder must have room to be handed any."""
+        return self.count if self.one_plan else 1
 
     def _end_if_nothing_is_free(self, connection: sa.Connection) -> _End | None:
         """The end of the record, if everything that was planned is out; None if there is something to hand out."""
-        last, number, left = self.plans.rest(connection, self.key, 1)
+        last, number, left = self._rest(connection, 1)
         now = self.database.time(connection)
         if left or connection.execute(_SOME_OVERDUE, {"key": self.key, "now": now}).first() is not None:
             return None
@@ -190,7 +207,7 @@ class TestRequest:
     def _check_holds_less(self) -> None:
         if self.most is not None:
             held = self.count_held()
-            if held >= self.most:
+            if held + self._least_room > self.most:
                 raise HoldsEnough(self.holder, held)
             self.count = min(self.count, self.most - held)
 
@@ -202,9 +219,12 @@ class TestRequest:
             study.execute(_FORGET_SETTLED, {"key": self.key, "settled": self.settled})
 
     def _hand_out(self, study: LockedStudy, planned: list[Planned], end: _End | None, *, decide: bool) -> _End:
-        """Hand out free tests, then those `planned` if the record still ends where it did. Returns its end."""
+        """Hand out free tests, then those `planned` if the record still ends where it did. Returns its end.
+
+        With `one_plan`, all are of one plan, also if tests came free after the next ones were planned.
+        """
         self.handed += self._hand_again(study)
-        last, number, left = self.plans.rest(study.connection, self.key, self._missing)
+        last, number, left = self._rest(study.connection, 0 if self.none_new else self._missing)
         if not left and self._missing:
             here = _End(last, number, study.revision)
             if end != here and decide:
@@ -251,6 +271,8 @@ class TestRequest:
         free = study.execute(_FREE, {"key": key, "now": study.now, "count": self._missing}).all()
         if not free:
             return []
+        if self.one_plan:
+            free = [row for row in free if row.round == free[0].round]
         columns = self._lease_columns(study.now) | {"aside": None, "reason": None, "attempts": queue.c.attempts + 1}
         update = sa.update(queue).where(queue.c.study == key, queue.c.test == sa.bindparam("id")).values(columns)
         study.execute(update, [{"id": row.test} for row in free])

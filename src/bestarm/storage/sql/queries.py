@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from bestarm.storage.audit import AuditLine, audit_of, decode_tests
 from bestarm.storage.base import Entries, Event, EventKind, History, Told
 from bestarm.storage.columns import NO_ITEM
 from bestarm.storage.errors import reporting_damage
@@ -22,6 +23,9 @@ CHUNK = 50_000
 
 PAGE = 5_000
 """Tests of which the whole history is read at a time."""
+
+_END_OF_CALENDARS = 253_402_300_800.0
+"""The year 10,000."""
 
 _STEPS: tuple[tuple[EventKind, ...], ...] = (
     *(("created",), ("asked",), ("given",), ("failed", "set aside"), ("released", "handed on"), ("told", "dropped")),
@@ -70,7 +74,7 @@ _OUTCOMES = (
     sa.select(
         *(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told),
         *(sa.func.coalesce(outcomes.c.arrival, 0), outcomes.c.holder),
-        *(outcomes.c.more, sa.func.coalesce(tests.c.item, NO_ITEM), tests.c.issued),
+        *(outcomes.c.more, sa.func.coalesce(tests.c.item, NO_ITEM), tests.c.issued, tests.c.given),
     )
     .join(tests)
     .where(outcomes.c.study == sa.bindparam("key"))
@@ -97,13 +101,16 @@ def _columns(rows: Sequence[Any]) -> Entries:
     table = np.fromiter(rows, _ROW, count=len(rows))
     table = table[np.append(table["ids"][1:] != table["ids"][:-1], True)]
     columns: dict[str, Any] = {name: np.ascontiguousarray(table[name]) for name in Entries._fields}
+    check_times(columns["told"])
+    check_times(columns["issued"])
     columns["more"] = decode_all_more(columns["more"].tolist())
     if not (columns["items"] != NO_ITEM).any():
         columns["items"] = columns["items"][:0]
     return Entries(**columns)
 
 
-_ROW = np.dtype([*zip(Entries._fields, ["i8", "i8", "i8", "f8", "i1", "f8", "i8", "O", "O", "i8", "f8"], strict=True)])
+_KINDS = ("i8", "i8", "i8", "f8", "i1", "f8", "i8", "O", "O", "i8", "f8", "i1")
+_ROW = np.dtype([*zip(Entries._fields, _KINDS, strict=True)])
 
 
 def read_history(database: Database, key: int, *, by_arrival: bool) -> Iterator[History]:
@@ -136,12 +143,24 @@ def _history(recorded: Sequence[Any]) -> History:
         # A damaged database can hold anything in place of a number or a text.
         if not isinstance(outcome.value, float | None) or not isinstance(outcome.holder, str):
             raise TypeError(f"the result of test {test} is {outcome.value!r:.80}")
-        outcome.time + 0.0
-    if arm < 0 or metric < 0:
-        raise ValueError(f"test {test} is of arm number {arm} and metric number {metric}")
-    if item is not None and item < 0:
-        raise ValueError(f"test {test} is on item number {item}")
-    return History(test, arm, metric, bool(ends), bool(given), issued + 0.0, told, item)
+        check_times(outcome.time)
+    check_whole(arm, metric, item or 0)
+    check_times(issued)
+    return History(test, arm, metric, bool(ends), bool(given), issued, told, item)
+
+
+def check_whole(*numbers: object) -> None:
+    """Raise `ValueError` unless these are numbers of an arm, a metric or an item. A damaged database can hold anything
+    in place of them."""
+    for number in numbers:
+        if not isinstance(number, int) or number < 0:
+            raise ValueError(f"{number!r:.80} is not the number of an arm, a metric or an item")
+
+
+def check_times(times: Any) -> None:
+    """Raise an error unless these are times that a calendar has."""
+    if not np.all((np.asarray(times) >= 0.0) & (np.asarray(times) < _END_OF_CALENDARS)):
+        raise ValueError(f"{times!r:.80} is not a time")
 
 
 _HISTORY = (
@@ -170,20 +189,47 @@ def read_log(database: Database, key: int, last: int | None) -> list[Event]:
         .join(tests)
         .where(outcomes.c.study == key)
     )
-    noted = sa.select(events).where(events.c.study == key)
+    noted = sa.select(events).where(events.c.study == key, events.c.kind != "handed out")
     queries = [
         asked.order_by(tests.c.test.desc()),
         told.order_by(outcomes.c.told.desc(), outcomes.c.test.desc(), outcomes.c.correction.desc()),
         noted.order_by(events.c.event.desc()),
     ]
     rows = [database.read(query if last is None else query.limit(last)) for query in queries]
-    found = [Event(row.issued, "asked", row.test, "", "", row.arm, row.metric, item=row.item) for row in rows[0]]
+    since = min((row.issued for row in rows[0]), default=0.0)
+    who = {(time, test): holder for time, holder, tests in read_handed(database, key, since) for test in tests}
+    found = [
+        Event(
+            row.issued, "asked", row.test, who.get((row.issued, row.test), ""), "", row.arm, row.metric, item=row.item
+        )
+        for row in rows[0]
+    ]
     # Sorting keeps the order of events with the same time and kind.
     found += [_told_event(row) for row in reversed(rows[1])]
     found += [Event(row.time, row.kind, row.test, row.holder, row.detail) for row in reversed(rows[2])]
     # Among events with the same time, the earlier step comes first.
     found.sort(key=lambda event: (event.time, event.test or 0, _ORDER.get(event.kind, 9)))
     return found if last is None else found[-last:] if last else []
+
+
+def read_handed(database: Database, key: int, since: float = 0.0) -> list[tuple[float, str, list[int]]]:
+    """When who was handed which tests, the oldest first."""
+    query = sa.select(events.c.time, events.c.holder, events.c.detail).where(
+        events.c.study == key, events.c.kind == "handed out", events.c.time >= since
+    )
+    with reporting_damage(database.url):
+        return [
+            (row.time, row.holder, decode_tests(row.detail)) for row in database.read(query.order_by(events.c.event))
+        ]
+
+
+def read_audit(database: Database, key: int) -> list[AuditLine]:
+    """As `Storage.audit` says. A test that is handed out again is not asked for anew, as far as the log says."""
+    found = read_log(database, key, None)
+    asked = {(event.time, event.test) for event in found if event.kind == "asked"}
+    for time, holder, tests_ in read_handed(database, key):
+        found += [Event(time, "asked", test, holder, "") for test in tests_ if (time, test) not in asked]
+    return audit_of(found)
 
 
 def _told_event(row: Any) -> Event:

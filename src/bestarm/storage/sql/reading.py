@@ -8,12 +8,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bestarm.storage.audit import AuditLine
 from bestarm.storage.base import Archived, Entries, Event, History, Issued, Outcome, Pending, Storage, StudyRecord
 from bestarm.storage.errors import reporting_damage
 from bestarm.storage.sql.changes import ChangeWatch
 from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.queries import read_arrivals, read_entries, read_history, read_log
+from bestarm.storage.sql.queries import check_whole, read_arrivals, read_audit, read_entries, read_history, read_log
 from bestarm.storage.sql.schema import decode_more, events, has_outcome, outcomes, queue, storable, studies, tests
+from bestarm.storage.sql.upgrading import Upgrade
 
 _KEY: Any = sa.bindparam("key")
 
@@ -71,8 +73,8 @@ def _record(row: Any) -> StudyRecord:
 class SQLReader(Storage):
     """The reading half of `SQLStorage`."""
 
-    def __init__(self, url: str, *, create: bool = False) -> None:
-        self._database = Database(url, create=create)
+    def __init__(self, url: str, *, create: bool = False, upgrade: Upgrade = "own files") -> None:
+        self._database = Database(url, create=create, upgrade=upgrade)
         self._changes = ChangeWatch(self._database)
         self.url = self._database.url
         self.is_private = self._database.in_memory
@@ -81,6 +83,9 @@ class SQLReader(Storage):
 
     def change_mark(self) -> object | None:
         return self._changes.mark()
+
+    def check_tables(self) -> None:
+        self._database.check_tables()
 
     def close(self) -> None:
         self._changes.close()
@@ -95,9 +100,9 @@ class SQLReader(Storage):
 
     def look(self, record: StudyRecord) -> StudyRecord | None:
         for row in self._database.read(_PRESENT, name=record.name):
-            if row.revision == record.revision:
+            if row.study == record.key and row.revision == record.revision:
                 return _record((row[0], record.name, record.plan, *row[1:], record.items_seed))
-            return self.find_study(record.name)
+            return super().look(record)
         return None
 
     def studies(self) -> list[StudyRecord]:
@@ -135,7 +140,7 @@ class SQLReader(Storage):
     def find_tests(self, key: int, tests: Sequence[int]) -> dict[int, tuple[Issued, Outcome | None]]:
         found: dict[int, tuple[Issued, Outcome | None]] = {}
         for start in range(0, len(tests), 500):
-            # Of a corrected test, the last row counts.
+            # The last row of a corrected test counts.
             for *issued, value, reason, holder, more in self._database.fetch(
                 _FOUND, key=key, ids=tests[start : start + 500]
             ):
@@ -153,7 +158,10 @@ class SQLReader(Storage):
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
         query = _PENDING if limit is None else _PENDING.limit(limit)
         with reporting_damage(self.url):
-            return [*map(Pending._make, self._database.fetch(query, key=key, after=after))]
+            found = [*map(Pending._make, self._database.fetch(query, key=key, after=after))]
+            for row in found:
+                check_whole(row.arm, row.metric, row.item or 0)
+        return found
 
     def count_pending(self, key: int, holder: str | None = None) -> int:
         if holder is None:
@@ -175,6 +183,10 @@ class SQLReader(Storage):
     def log(self, key: int, last: int | None = None) -> list[Event]:
         with reporting_damage(self.url):
             return read_log(self._database, key, last)
+
+    def audit(self, key: int) -> list[AuditLine]:
+        with reporting_damage(self.url):
+            return read_audit(self._database, key)
 
     def history(self, key: int) -> Iterator[History]:
         return read_history(self._database, key, by_arrival=bool(self._database.scalar(_BY_ARRIVAL, key=key)))

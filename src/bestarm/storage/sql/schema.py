@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
 
-VERSION = 5
-"""The version of the tables below. An older database is upgraded when it is opened."""
+VERSION = 7
+"""The version of the tables below. An older database is upgraded before it is used (`Database`)."""
 
 APPLICATION_ID = 0x6241726D
 """Marks our SQLite files, for tools such as `file`."""
@@ -176,6 +176,30 @@ tokens = _table(
     sa.Column("revoked", sa.Double),
 )
 
+# Browsers that presented a token: a digest of the cookie, and the token. See `bestarm.storage.tokens.Session`.
+sessions = _table(
+    "sessions",
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+)
+
+# What was done and is in no study's log: tokens made and revoked, studies deleted. It only ever grows.
+acts = sa.Table(
+    "bestarm_acts",
+    metadata,
+    sa.Column("act", sa.Integer, primary_key=True),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    # What it was done to: the name of a token or of a study.
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    # The number of a study that is no more.
+    sa.Column("study", sa.Integer),
+)
+
 
 def storable(text: str) -> str:
     """The text as databases can keep it: a command's error output may hold anything."""
@@ -240,8 +264,12 @@ STEPS: dict[int, Step] = {
     2: _adding(outcomes.c.more, tests.c.item),
     3: _adding(tokens),
     4: _adding(studies.c.items_seed),
+    # A value may stand for several trials (`bestarm.kernel.packing`). Earlier programs would read it as one result.
+    5: _adding(),
+    # Sessions of browsers, who made tokens, and what remains of studies that were deleted.
+    6: _adding(sessions, acts),
 }
-"""STEPS[v] turns a database of version v into one of version v + 1, inside the transaction that opens it."""
+"""STEPS[v] turns a database of version v into one of version v + 1, in one transaction with the steps after it."""
 
 
 def upgrade(connection: sa.Connection, found: int, steps: dict[int, Step], newest: int) -> None:

@@ -11,16 +11,26 @@ import sqlalchemy as sa
 
 from bestarm.storage.base import Aside, GivePlaces, Issued, MakeAmendment, Outcome, PlanRounds, StudyRecord, Telling
 from bestarm.storage.columns import Columns, Given
-from bestarm.storage.errors import HandedOn, NameTaken, SourceTaken, StorageError, StudyArchived
+from bestarm.storage.errors import (
+    BlockTaken,
+    BlockUnfinished,
+    HandedOn,
+    NameTaken,
+    SourceTaken,
+    StorageError,
+    StudyArchived,
+)
 from bestarm.storage.sql.bulk import digest_of, issue_given
 from bestarm.storage.sql.copies import SQLCopies
+from bestarm.storage.sql.deleting import SQLDeletion, unused_number
 from bestarm.storage.sql.handing_out import Plans, TestRequest
 from bestarm.storage.sql.locked import Done, LockedStudy, lock_study, retried
 from bestarm.storage.sql.outcomes import Outcomes, outcome_row
 from bestarm.storage.sql.reading import SQLReader
 from bestarm.storage.sql.schema import arrivals, former, has_outcome, outcomes, queue, sources, storable, studies
 from bestarm.storage.sql.tokens import SQLTokens
-from bestarm.validation import InvalidInput
+from bestarm.storage.sql.upgrading import Upgrade
+from bestarm.validation import MOST_TESTS, InvalidInput
 
 _FREED: dict[str, Any] = dict.fromkeys(("silent", "due", "aside", "reason", "request")) | {"expires": 0.0}
 """The queue's columns for a free test."""
@@ -37,13 +47,14 @@ class _Refused(Exception):
         self.outcomes = outcomes
 
 
-class SQLStorage(SQLTokens, SQLCopies, SQLReader):
+class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
     """An SQLite file (by path, `sqlite:///path` or ":memory:") or a PostgreSQL database (by URL)."""
 
     keeps_items_seed = True
+    notes_authors = True
 
-    def __init__(self, url: str, *, create: bool = False) -> None:
-        super().__init__(url, create=create)
+    def __init__(self, url: str, *, create: bool = False, upgrade: Upgrade = "own files") -> None:
+        super().__init__(url, create=create, upgrade=upgrade)
         self._outcomes = Outcomes(self._database)
         self._plans = Plans(is_sqlite=self._database.is_sqlite)
 
@@ -65,18 +76,19 @@ class SQLStorage(SQLTokens, SQLCopies, SQLReader):
         by_arrival: bool = False,
         request: str = "",
         items_seed: int | None = None,
+        author: str = "",
     ) -> StudyRecord:
         try:
             with self._database.transaction() as connection:
                 now = self._database.time(connection)
                 values = {"name": name, "plan": plan, "seed": seed, "created": now, "revision": 0}
-                values |= {"by_arrival": int(by_arrival), "items_seed": items_seed}
+                values |= {"by_arrival": int(by_arrival), "items_seed": items_seed, **unused_number(connection)}
                 made = connection.execute(sa.insert(studies).values(values)).inserted_primary_key
                 assert made is not None
                 study = LockedStudy(connection, made[0], now, name)
                 if by_arrival:
                     study.execute(sa.insert(arrivals).values(study=study.key, last=0))
-                study.log("created", "")
+                study.log("created", author)
                 study.note_done(request, Done("create", 0, 0, ""))
         except sa.exc.IntegrityError:
             if (record := self.find_study(name)) is not None:
@@ -108,7 +120,9 @@ class SQLStorage(SQLTokens, SQLCopies, SQLReader):
                 study.check_open()
                 record = self.study(key)
                 assert record is not None
-                given_up = self._outcomes.amend(study, amendment(record), storable(holder))
+                change = amendment(record)
+                self._check_blocks(study, are_whole=change.waits)
+                given_up = self._outcomes.amend(study, change, storable(holder))
                 study.note_done(request, Done("amend", 0, given_up, storable(asked)))
 
     # ------------------------------------------------------------------------------------------------- tests
@@ -126,6 +140,8 @@ class SQLStorage(SQLTokens, SQLCopies, SQLReader):
         due: float | None = None,
         request: str = "",
         most: int | None = None,
+        one_plan: bool = False,
+        none_new: bool = False,
     ) -> list[Issued]:
         holder = storable(holder)
         asked = TestRequest(
@@ -141,6 +157,8 @@ class SQLStorage(SQLTokens, SQLCopies, SQLReader):
             due,
             request,
             most,
+            one_plan,
+            none_new,
         )
         try:
             return asked.hand_out()
@@ -164,6 +182,7 @@ class SQLStorage(SQLTokens, SQLCopies, SQLReader):
         *,
         request: str = "",
         places: GivePlaces | None = None,
+        names: Sequence[str] = (),
     ) -> Sequence[int]:
         if not results:
             return []
@@ -174,18 +193,31 @@ class SQLStorage(SQLTokens, SQLCopies, SQLReader):
             if done is not None:
                 return range(done.first, done.first + done.number)
             study.check_open()
+            last, number = self._check_blocks(study, are_whole=bool(names))
             if source:
-                try:
-                    study.execute(sa.insert(sources).values(study=key, source=storable(source)))
-                except sa.exc.IntegrityError:
-                    raise SourceTaken(f"{source}: has been recorded in this study already") from None
+                self._note_source(study, source, SourceTaken(f"{source}: has been recorded in this study already"))
+            for name in names:
+                self._note_source(study, f"block {name}", BlockTaken(name))
             if places is not None:
                 columns = columns.placed(places())
-            last, number, _ = self._plans.rest(study.connection, key, 0)
             arrival = self._outcomes.count_arrivals(study, len(columns))
             ids = issue_given(study, last + 1, number + 1, columns, ends, storable(holder), arrival)
             study.note_done(request, Done("add", ids[0], len(ids), digest))
             return ids
+
+    def _check_blocks(self, study: LockedStudy, *, are_whole: bool) -> tuple[int, int]:
+        """The last test's id and the number of its plan. If blocks `are_whole`, that must have been handed out."""
+        last, number, left = self._plans.rest(study.connection, study.key, MOST_TESTS if are_whole else 0)
+        if left:
+            raise BlockUnfinished(len(left), left[0][3])
+        return last, number
+
+    def _note_source(self, study: LockedStudy, source: str, taken: InvalidInput) -> None:
+        """Note that results of a source are recorded. Raise `taken` if they were before."""
+        try:
+            study.execute(sa.insert(sources).values(study=study.key, source=storable(source)))
+        except sa.exc.IntegrityError:
+            raise taken from None
 
     def tell(self, key: int, test: int, value: float, holder: str, *, more: tuple[float, ...] = ()) -> Outcome | None:
         return self._settle(key, test, value, holder, None, more)

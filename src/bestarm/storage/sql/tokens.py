@@ -6,9 +6,11 @@ import sqlalchemy as sa
 
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.locked import retried
-from bestarm.storage.sql.schema import tokens
+from bestarm.storage.sql.schema import acts, sessions, storable, tokens
 from bestarm.storage.tokens import (
     DAY,
+    SESSION_SECONDS,
+    Session,
     Token,
     TokenKeeper,
     check_days,
@@ -19,6 +21,7 @@ from bestarm.storage.tokens import (
 )
 from bestarm.validation import InvalidInput
 
+_SESSION = sa.select(*(sessions.c[name] for name in Session._fields))
 _KNOWN = sa.select(*(tokens.c[name] for name in Token._fields))
 
 
@@ -27,7 +30,7 @@ class SQLTokens(TokenKeeper):
 
     _database: Database
 
-    def make_token(self, name: str, role: str, days: float | None = None) -> tuple[str, Token]:
+    def make_token(self, name: str, role: str, days: float | None = None, *, by: str = "") -> tuple[str, Token]:
         check_token_name(name)
         known, days = check_role(role), check_days(days)
         token = new_token()
@@ -38,6 +41,7 @@ class SQLTokens(TokenKeeper):
             now = self._database.time(connection)
             made = Token(name, known, token_digest(token), now, None if days is None else now + DAY * days)
             connection.execute(sa.insert(tokens).values(made._asdict()))
+            self._note(connection, now, "token made", by, name, f"role {known}")
         return token, made
 
     def tokens(self) -> list[Token]:
@@ -49,15 +53,41 @@ class SQLTokens(TokenKeeper):
             return None if row is None else (Token._make(row), self._database.time(connection))
 
     @retried
-    def revoke_token(self, name: str) -> Token:
+    def revoke_token(self, name: str, *, by: str = "") -> Token:
         with self._database.transaction() as connection:
             if (found := self._named(name)) is None:
                 reason = f"no such token in {self._database.url!r}; `bestarm token list` lists them"
                 raise InvalidInput("name", name, reason)
             if found.revoked is None:
-                found = found._replace(revoked=self._database.time(connection))
-                connection.execute(sa.update(tokens).where(tokens.c.name == name).values(revoked=found.revoked))
+                now = self._database.time(connection)
+                found = found._replace(revoked=now)
+                connection.execute(sa.update(tokens).where(tokens.c.name == name).values(revoked=now))
+                self._note(connection, now, "token revoked", by, name)
         return found
+
+    def open_session(self, digest: str, token: str) -> Session:
+        with self._database.transaction() as connection:
+            now = self._database.time(connection)
+            connection.execute(sa.delete(sessions).where(sessions.c.expires <= now))
+            made = Session(digest, token, now, now + SESSION_SECONDS)
+            connection.execute(sa.insert(sessions).values(made._asdict()))
+        return made
+
+    def find_session(self, digest: str) -> Session | None:
+        with self._database.connect() as connection:
+            row = connection.execute(_SESSION.where(sessions.c.digest == digest)).first()
+            if row is None or row.expires <= self._database.time(connection):
+                return None
+            return Session._make(row)
+
+    @retried
+    def end_session(self, digest: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(sessions).where(sessions.c.digest == digest))
+
+    def _note(self, connection: sa.Connection, now: float, kind: str, who: str, subject: str, detail: str = "") -> None:
+        row = {"time": now, "kind": kind, "who": storable(who), "subject": subject, "detail": detail}
+        connection.execute(sa.insert(acts).values(row))
 
     def _named(self, name: str) -> Token | None:
         return next(map(Token._make, self._database.read(_KNOWN.where(tokens.c.name == name))), None)

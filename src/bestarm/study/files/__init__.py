@@ -1,1 +1,1 @@
-"""Results in files: sheets to fill in, import, export, reports, and backups of whole studies."""
+"""Results in files: sheets to fill in, import, export, and backups of whole studies."""

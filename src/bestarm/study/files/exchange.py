@@ -1,4 +1,4 @@
-"""Results in files: reading them from CSV, and writing a whole study as CSV or JSON.
+"""Results in files: reading them from CSV and Excel workbooks, and writing a whole study as CSV or JSON.
 
 A file is accepted as a whole or not at all, and every bad line is named. An export read into a new study of the same
 plan gives the same answer: results keep their order and their rounds. A test of several metrics is a line for each of
@@ -11,16 +11,21 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
+import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, TextIO
 
+from bestarm.noises.shares import as_told, told_words
 from bestarm.storage.base import Told
 from bestarm.storage.errors import SourceTaken, reporting_damage
 from bestarm.study.files.sheets import read_told
-from bestarm.study.intake.csv_file import COLUMNS, DUE, ITEM, CsvFile
-from bestarm.study.intake.tables import read_csv
+from bestarm.study.files.workbook import check_origin
+from bestarm.study.intake.csv_file import CsvFile, reading
+from bestarm.study.intake.results_file import COLUMNS, DUE, ITEM, ResultsFile, headings_of
+from bestarm.study.intake.tables import read_file
+from bestarm.study.intake.xlsx_file import LARGEST, OLD_OR_LOCKED, ZIPPED, XlsxFile
 from bestarm.study.record.far_values import MOST_CHECKED
 from bestarm.study.record.seeds import seeds_of
 from bestarm.study.study import Study
@@ -50,14 +55,18 @@ def import_results(
     once: bool = True,
     key: str | None = None,
     check_far: bool = False,
+    columns: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
 ) -> Recorded:
-    """Record the results (arm, metric, value) of a CSV file, all or none; with `once`, the same content once only.
+    """Record the results (arm, metric, value) of a CSV file or an Excel workbook, all or none.
 
-    In place of metric and value there may be a column for each metric. Under the same `key` they are recorded once, as
-    in `Study.add`. A sheet that was written to be filled in has results of tests that were asked for. With `check_far`,
-    values that need confirmation are refused with `FarValue`.
+    With `once`, the same content is recorded once only. In place of metric and value there may be a column for each
+    metric. Under the same `key` they are recorded once, as in `Study.add`. A sheet that was written to be filled in has
+    results of tests that were asked for. With `check_far`, values that need confirmation are refused with `FarValue`.
+    `columns` says what columns mean: {"dose": "arm", "kg": "yield"}. `ignore` names columns to leave out, which
+    the study does not know.
     """
-    file = _open(study, data, name)
+    file = _open(study, data, name, columns or {}, ignore)
     is_sheet = file.has("test") and file.has(DUE)
     return _tell(study, file, check_far) if is_sheet else _import(study, file, once, key, check_far)
 
@@ -70,13 +79,17 @@ def tell_results(
     once: bool = True,
     key: str | None = None,
     check_far: bool = False,
+    ignore: Collection[str] = (),
 ) -> Recorded:
-    """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
-    file = _open(study, data, name)
+    """Record the results of a CSV file or an Excel workbook.
+
+    They are of tests that were asked for (test, value), or not (arm, metric, value).
+    """
+    file = _open(study, data, name, ignored=ignore)
     return _tell(study, file, check_far) if file.has("test") else _import(study, file, once, key, check_far)
 
 
-def _tell(study: Study, file: CsvFile, check_far: bool) -> Recorded:
+def _tell(study: Study, file: ResultsFile, check_far: bool) -> Recorded:
     found = read_told(study, file)
     if not found.results and not found.known:
         yet = f" yet: none of its {found.skipped:,} tests has a value" if found.skipped else " below its header"
@@ -88,13 +101,65 @@ def _tell(study: Study, file: CsvFile, check_far: bool) -> Recorded:
     return Recorded(len(found.results), skipped=found.skipped, known=found.known)
 
 
-def _open(study: Study, data: bytes | BinaryIO, name: str) -> CsvFile:
+def _open(
+    study: Study,
+    data: bytes | BinaryIO,
+    name: str,
+    columns: Mapping[str, str] = {},
+    ignored: Collection[str] = (),
+) -> ResultsFile:
+    """A file, read as what it is, whatever its name says."""
     study._look_for_arms()
-    return CsvFile(data, name, metrics=study.plan.measured, items=study.plan.items is not None)
+    _check_columns(study, columns)
+    known: dict[str, Any] = {"metrics": study.plan.measured, "items": study.plan.items is not None}
+    known["ignored"] = ignored
+    known["headings"] = headings_of(study.plan) | dict(columns)
+    file = io.BytesIO(data) if isinstance(data, bytes) else data
+    begun = b""
+    with reading(name):
+        # From a pipe, even these few bytes may arrive one at a time.
+        while len(begun) < len(ZIPPED) and (more := file.read(len(ZIPPED) - len(begun))):
+            begun += more
+        if begun not in (ZIPPED, OLD_OR_LOCKED):
+            return _with(columns, CsvFile(file, name, **known, begun=begun))
+        workbook = XlsxFile(begun + file.read(LARGEST), name, **known)
+    check_origin(study, workbook)
+    return _with(columns, workbook)
 
 
-def _import(study: Study, file: CsvFile, once: bool, key: str | None, check_far: bool) -> Recorded:
-    found = read_csv(study.plan, file)
+def read_columns(given: Iterable[str] | None) -> dict[str, str]:
+    """What columns mean, as `--map` says it."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        column, equals, meaning = (part.strip() for part in text.rpartition("="))
+        if not equals or not column or not meaning:
+            raise InvalidInput("map", text, "must be COLUMN=MEANING, such as question=item")
+        if column in found or meaning in found.values():
+            twice = column if column in found else meaning
+            raise InvalidInput("map", twice, "is there twice")
+        found[column] = meaning
+    return found
+
+
+def _check_columns(study: Study, columns: Mapping[str, str]) -> None:
+    meanings = (*COLUMNS[:4], *([ITEM] if study.plan.items is not None else []), *study.plan.measured)
+    for column, meaning in columns.items():
+        if meaning not in meanings:
+            reason = f"column {column!r} cannot mean that; it can mean {', '.join(meanings)}"
+            raise InvalidInput("map", meaning, reason, meanings)
+
+
+def _with(columns: Mapping[str, str], file: ResultsFile) -> ResultsFile:
+    """The same file, if it has the columns that were said to mean something."""
+    for column, meaning in columns.items():
+        # With a line for each value, the name of a metric stands on its lines.
+        if meaning not in file.columns and (file.metrics or meaning in (*COLUMNS, ITEM)):
+            raise file.complain(f"has no column {column!r}, which was said to mean {meaning!r}")
+    return file
+
+
+def _import(study: Study, file: ResultsFile, once: bool, key: str | None, check_far: bool) -> Recorded:
+    found = read_file(study.plan, file)
     if not found.columns:
         raise InvalidInput(f"{file.name}: has no results below its header")
     # An export has been asked about when it was recorded.
@@ -134,7 +199,7 @@ def _sensible(write: Callable[[Study, TextIO], int]) -> Callable[[Study, TextIO]
 
 def _outcome(told: Told, metrics: Sequence[str], metric: int | None = None) -> dict[str, Any]:
     """One outcome of a test, or of one of its metrics, by number: "value" or, of several metrics, "values" by name."""
-    values = () if told.value is None else (told.value, *told.more)
+    values = () if told.value is None else tuple(map(as_told, (told.value, *told.more)))
     said: dict[str, Any]
     if len(metrics) > 1 and metric is None:
         said = {"values": dict(zip(metrics, values, strict=True)) if values else None}
@@ -159,7 +224,7 @@ def write_csv(study: Study, out: TextIO) -> int:
                 writer.writerow([*row, "", "", "", iso_time(test.issued), "", number, "", *item])
                 continue
             present, before = test.outcomes[-1], [_outcome(told, metrics, k) for told in test.outcomes[:-1]]
-            value = "" if present.value is None else repr((present.value, *present.more)[k])
+            value = "" if present.value is None else told_words((present.value, *present.more)[k], "r")
             corrections = json.dumps(before, ensure_ascii=False) if before else ""
             row += [value, cell(present.reason or ""), cell(present.holder)]
             # Readers take a carriage return for the end of a line, but not all of Python's writers quote it.

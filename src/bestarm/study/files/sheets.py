@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TextIO
 
 from bestarm.problem import Plan
-from bestarm.storage.base import Issued, Outcome
-from bestarm.study.intake.csv_file import COLUMNS, DUE, ITEM, STUDY, CsvFile
+from bestarm.storage.base import Issued, Outcome, Pending
 from bestarm.study.intake.names import Test, read_test
+from bestarm.study.intake.results_file import COLUMNS, DUE, ITEM, PLACE, STUDY, ResultsFile, headings_of
 from bestarm.study.intake.tables import Table, meant
 from bestarm.study.intake.values import Result, in_words, values_in_words, values_of
 from bestarm.study.live import LiveStudy
 from bestarm.study.study import Study
-from bestarm.texts import cell, from_cell
+from bestarm.texts import cell, from_cell, shown
 from bestarm.validation import InvalidInput, exact
 
 NOT_YIELDED = "n/a"
@@ -29,12 +29,27 @@ def write_blank_sheet(study: LiveStudy, tests: Sequence[Test], out: TextIO, deli
 
     If a test of the study yields several metrics, each metric has a column; otherwise all values stand in one.
     """
-    due = {row.id: row.due for _, row in study.pending()}
-    rows = [_header(study.plan, tests), *_rows(study, tests, due)]
+    rows = [[*map(cell, row)] for row in with_headings(study.plan, sheet_rows(study, tests))]
     if not all(text.isascii() for row in rows for text in row):
         # Without it, spreadsheets take letters such as µ for those of another alphabet.
         out.write("\ufeff")
     csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(rows)
+
+
+def sheet_rows(study: LiveStudy, tests: Sequence[Test]) -> list[list[str]]:
+    """The header of a sheet, and its rows. Values are empty, or `NOT_YIELDED`."""
+    held = {row.id: row for _, row in study.pending()}
+    return [_header(study.plan, tests), *_rows(study, tests, held)]
+
+
+def with_headings(plan: Plan, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The same rows in the words of the study: what it calls an arm and a block, and metrics with their units."""
+    shown_as = {name: heading for heading, name in headings_of(plan).items()}
+    columns = rows[0]
+    heads = [shown_as.get(name, name) if name in ("arm", ITEM) or _has_columns(plan) else name for name in columns]
+    at = columns.index("metric") if "metric" in columns else None
+    body = [[shown_as.get(text, text) if k == at else text for k, text in enumerate(row)] for row in rows[1:]]
+    return [heads, *body]
 
 
 def columns_to_fill(plan: Plan, tests: Sequence[Test]) -> list[str]:
@@ -45,7 +60,7 @@ def columns_to_fill(plan: Plan, tests: Sequence[Test]) -> list[str]:
 def _has_columns(plan: Plan) -> bool:
     """Whether each metric gets a column. One that is called like another column cannot have one."""
     is_bundled = any(len(metrics) > 1 for metrics in plan.yields.values())
-    return is_bundled and not {metric.casefold() for metric in plan.measured} & {*COLUMNS, ITEM, DUE, STUDY}
+    return is_bundled and not {metric.casefold() for metric in plan.measured} & {*COLUMNS, ITEM, DUE, STUDY, PLACE}
 
 
 def _metrics(tests: Sequence[Test]) -> list[str]:
@@ -55,20 +70,22 @@ def _metrics(tests: Sequence[Test]) -> list[str]:
 def _header(plan: Plan, tests: Sequence[Test]) -> list[str]:
     item = [] if plan.items is None else [ITEM]
     metric = [] if _has_columns(plan) else ["metric"]
-    return ["test", "arm", *metric, *item, *map(cell, columns_to_fill(plan, tests)), "who", DUE, STUDY]
+    return ["test", "arm", *metric, *item, *columns_to_fill(plan, tests), "who", DUE, STUDY]
 
 
-def _rows(study: LiveStudy, tests: Sequence[Test], due: dict[int, float | None]) -> Iterator[list[str]]:
+def _rows(study: LiveStudy, tests: Sequence[Test], held: dict[int, Pending]) -> Iterator[list[str]]:
     metrics, is_wide = _metrics(tests), _has_columns(study.plan)
     for test in tests:
-        item = [] if study.plan.items is None else [cell(test.item or "")]
-        end = [cell(study.holder), _day(due.get(test.id)), cell(study.name)]
+        item = [] if study.plan.items is None else [test.item or ""]
+        row = held.get(test.id)
+        who, due = (study.holder, None) if row is None else (row.holder, row.due)
+        end = [shown(who), _day(due), study.name]
         if is_wide:
             values = ["" if metric in test.metrics else NOT_YIELDED for metric in metrics]
-            yield [str(test.id), cell(test.arm), *item, *values, *end]
+            yield [str(test.id), test.arm, *item, *values, *end]
             continue
         for metric in test.metrics:
-            yield [str(test.id), cell(test.arm), cell(metric), *item, "", *end]
+            yield [str(test.id), test.arm, metric, *item, "", *end]
 
 
 def _day(seconds: float | None) -> str:
@@ -87,7 +104,7 @@ class ToldResults(NamedTuple):
     skipped: int
 
 
-def read_told(study: Study, file: CsvFile) -> ToldResults:
+def read_told(study: Study, file: ResultsFile) -> ToldResults:
     """The results of a file with the columns test and value, or test and a column for each metric.
 
     Arm, metric, item and study, if they are there, are checked against the test. A test without a value has not been
@@ -104,7 +121,7 @@ def read_told(study: Study, file: CsvFile) -> ToldResults:
 class _Told:
     """Reads results of tests that were asked for."""
 
-    def __init__(self, study: Study, file: CsvFile) -> None:
+    def __init__(self, study: Study, file: ResultsFile) -> None:
         self._study, self._file, self.table = study, file, Table(study.plan, file)
         self._seen: dict[tuple[int, str], int] = {}
         self._blank: set[tuple[int, str]] = set()

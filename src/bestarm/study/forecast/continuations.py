@@ -15,19 +15,25 @@ from typing import Any
 import numpy as np
 
 from bestarm.analysis.status.outlook import Outlook
-from bestarm.evidence.items import with_room
+from bestarm.evidence.items import at_places, places_so_far, with_room
 from bestarm.kernel.native.source import warn_interpreted
 from bestarm.kernel.native.types import Untranslatable
-from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Setting, Slices, Streams
 from bestarm.policies.base import Policy
 from bestarm.policies.kernels import KernelPolicy
 from bestarm.problem import Plan
 from bestarm.simulation.answers import named_answers
 from bestarm.simulation.engine import Job
-from bestarm.simulation.item_worlds import ItemWorlds
+from bestarm.simulation.item_worlds import ItemWorlds, groups_of, same_values
 from bestarm.simulation.loop import Chunk
 from bestarm.storage.errors import StorageError
-from bestarm.study.forecast.drawn_worlds import continued_world, drawn_world, estimated_scatters, with_item_spreads
+from bestarm.study.forecast.drawn_worlds import (
+    continued_world,
+    drawn_world,
+    estimated_scatters,
+    follow_judge,
+    with_item_spreads,
+)
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -65,18 +71,37 @@ class _Continued(Job):
     @functools.cached_property
     def worlds(self) -> ItemWorlds | None:
         worlds = super().worlds
-        if worlds is not None:
+        if worlds is not None and self.problem.blocks is None:
             assert self.start is not None
             worlds.room = max(worlds.room, 2 * self.start.streams.items.values.shape[2])
         return worlds
 
+    def slices(self, run: int) -> Slices:
+        return super().slices(run) if self.problem.inside is None else self.setting.items.slices
+
     def world(self, run: int, room: int) -> Floats:
         assert self.start is not None
-        return continued_world(self.problem, super().world(run, room), self.start.streams.items.values)
+        drawn = super().world(run, room)
+        # A block that has entered is not met again.
+        if self.problem.blocks is not None:
+            return drawn
+        slices = self.setting.items.slices
+        values = at_places(slices, self.start.streams.items.values)
+        world = continued_world(self.problem, drawn, values, groups_of(slices))
+        if slices != ABSENT:
+            same_values(self.nature, world)
+        for k, part in enumerate(self.problem.parts):
+            if part.judge is not None:
+                random = np.random.default_rng((self.seed, run, k))
+                follow_judge(world[:, k], values[:, k], self.setting.items.judge.scores[:, k], random)
+        return world
 
     def start_of_run(self, room: int) -> tuple[Streams, Any]:
         assert isinstance(self.start, KernelPolicy)
         streams = self.start.streams
+        if self.problem.blocks is not None:
+            # A block that has entered is not met again.
+            room += int(places_so_far(streams))
         return (streams if self.worlds is None else with_room(streams, room)), self.start.memory
 
     def new_policy(self, run: int) -> Policy:
@@ -107,7 +132,7 @@ def simulate_continuations(
     if is_too_early(plan, policy):
         unknown = math.nan
         return Outlook(0, unknown, unknown, unknown, unknown, {}, "too early", before, made=time.time())
-    left = min(MOST_TESTS, FORESIGHT * before if policy.places is None else MOST_TESTS, plan.max_tests - before)
+    left = min(MOST_TESTS, FORESIGHT * before if policy.places_of() is None else MOST_TESTS, plan.max_tests - before)
     scatters = [estimated_scatters(policy.setting, policy.streams, metric) for metric in range(policy.metrics)]
     if plan.items is not None:
         plan, scatters = with_item_spreads(plan, policy, scatters)
@@ -122,6 +147,7 @@ def simulate_continuations(
             seed=seed,
             max_tests=left,
             max_cost=plan.max_cost - so_far,
+            max_blocks=plan.max_blocks - policy.blocks_made,
             start=policy,
         )
         if not is_wanted():
@@ -130,8 +156,8 @@ def simulate_continuations(
         sets += [] if chunk.sets is None else [chunk.sets]
         answers.append(int(chunk.outcomes.answers[0]))
         tests.append(int(chunk.outcomes.tests[0]))
-        # On items, only what a run itself spends is counted.
-        cost.append(float(chunk.outcomes.cost[0]) - (so_far if plan.items is None else 0.0))
+        # On items and in blocks, only what a run itself spends is counted.
+        cost.append(max(float(chunk.outcomes.cost[0]) - (so_far if job.worlds is None else 0.0), 0.0))
     names = named_answers(plan, np.array(answers), np.concatenate(sets) if sets else None)
     summary = _summary(names, np.array(tests), np.array(cost))
     return dataclasses.replace(summary, after=before, made=time.time())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from bestarm.noises.streams import Law
 from bestarm.policies.base import Policy
 from bestarm.policies.setting import laws, to_user
 from bestarm.problem import Plan, Problem
-from bestarm.simulation.item_worlds import shifted
+from bestarm.simulation.item_worlds import Groups, shifted
 from bestarm.validation import MOST
 
 PRIOR_TESTS = 1.0
@@ -69,6 +70,8 @@ def drawn_world(plan: Plan, policy: Policy, scatters: list[Floats], random: np.r
         low, high = noise.range
         user = np.nan_to_num(to_user(plan, setting, metric, drawn))
         means[:, metric] = np.clip(user, max(low, -MOST), min(high, MOST))
+    if plan.cells is not None:
+        means = plan.together(means, [plan.metrics] * len(means))
     rows = [plan.by_part(row) for row in means.tolist()]
     learned = _learned_spreads(plan, spreads, rows)
     # In one step: a spread that the plan guesses may not fit a mean that is drawn.
@@ -86,7 +89,8 @@ def _centers(plan: Plan, policy: Policy) -> Floats:
     centers[:, 1:] = setting.threshold[1:]
     for metric in plan.relative:
         baseline = plan.arm_names.index(plan.baseline or plan.arm_names[0])
-        centers[:, metric] = plan.constraints[metric - 1].threshold * streams.means[baseline, metric]
+        limit = plan.constraints[metric - 1]
+        centers[:, metric] = limit.threshold * streams.means[baseline, metric] + (limit.margin or 0.0)
     tested = streams.means[streams.counts[:, 0] > 0, 0]
     low, width = setting.low[0], setting.high[0] - setting.low[0]
     # With one more result at either end of a range, a rate is not taken for certain if all arms have 0 of 3.
@@ -115,7 +119,7 @@ def _learned_spreads(plan: Plan, scatters: list[Floats], means: list[dict[str, f
     """By arm: how results scatter, by metric, where that is not stated but learned."""
     spreads: list[dict[str, float]] = [{} for _ in plan.arms]
     for metric, part in enumerate(plan.parts):
-        is_known = part.noise.learns_scatter or part.title in (plan.item_spreads or {})
+        is_known = part.noise.learns_scatter or part.title in (plan.item_spreads or plan.block_spreads or {})
         if is_known and plan.metrics[metric] == part.title:
             low, high = part.noise.range
             for row, spread, mean in zip(spreads, scatters[metric].tolist(), means, strict=True):
@@ -123,9 +127,9 @@ def _learned_spreads(plan: Plan, scatters: list[Floats], means: list[dict[str, f
     return spreads
 
 
-def continued_world(problem: Problem, drawn: Floats, values: Floats) -> Floats:
+def continued_world(problem: Problem, drawn: Floats, values: Floats, groups: Groups) -> Floats:
     """The world that was `drawn`, with all measured `values` [arm, metric, place] as they are. An item that other arms
-    have been measured on is as hard for an arm as it was for them."""
+    have been measured on is as hard for an arm as it was for them. `groups` are the places whose means were drawn."""
     room = drawn.shape[2]
     for metric in range(values.shape[1]):
         noise = problem.parts[metric].noise
@@ -140,14 +144,42 @@ def continued_world(problem: Problem, drawn: Floats, values: Floats) -> Floats:
             if is_free:
                 others = ~is_known[: len(effects)] & ~np.isnan(effects)
                 row[: len(effects)][others] += effects[others]
-            target = row.mean()
+            targets = [row[group].mean() for group in groups]
             row[is_known] = measured[is_known[: len(measured)]]
-            rest = int((~is_known).sum())
-            if is_free and rest and not problem.repeats:
-                # So that the mean over the set is still the one that was drawn.
-                left = (target * room - row[is_known].sum()) / rest
-                row[~is_known] = shifted(row[~is_known], left, -np.inf, np.inf)
+            for group, target in zip(groups, targets, strict=True):
+                of_group = np.arange(room)[group]
+                known_here, rest = of_group[is_known[of_group]], of_group[~is_known[of_group]]
+                if is_free and len(rest) and not problem.repeats:
+                    # So that the mean over the set is still the one that was drawn.
+                    left = (target * len(of_group) - row[known_here].sum()) / len(rest)
+                    row[rest] = shifted(row[rest], left, -np.inf, np.inf)
     return drawn
+
+
+def follow_judge(world: Floats, values: Floats, scores: Floats, random: np.random.Generator) -> None:
+    """Put what was drawn for items without a label in an order that goes along with a judge's scores as much as the
+    labels do. All are [arm, place]; `values` are the labels, NaN where there is none."""
+    labels = np.full(world.shape, np.nan)
+    labels[:, : values.shape[1]] = values[:, : world.shape[1]]
+    is_known = ~np.isnan(labels)
+    likeness = _likeness([(labels[arm, known], scores[arm, known]) for arm, known in enumerate(is_known)])
+    for arm, known in enumerate(is_known):
+        open_scores = scores[arm, ~known]
+        spread = float(open_scores.std()) if len(open_scores) else 0.0
+        if spread > 0.0:
+            own = math.sqrt(1.0 - likeness**2) * random.standard_normal(len(open_scores))
+            rank = (likeness * (open_scores - open_scores.mean()) / spread + own).argsort().argsort()
+            world[arm, ~known] = np.sort(world[arm, ~known])[rank]
+
+
+def _likeness(pairs: Sequence[tuple[Floats, Floats]]) -> float:
+    """The correlation of labels and scores within arms; 0 if one of them does not vary."""
+    known = [pair for pair in pairs if len(pair[0]) > 1]
+    if not known:
+        return 0.0
+    away = [np.concatenate([column - column.mean() for column in side]) for side in zip(*known, strict=True)]
+    squares = float(np.square(away[0]).sum() * np.square(away[1]).sum())
+    return min(max(float(away[0] @ away[1]) / math.sqrt(squares), 0.0), 1.0) if squares > 0.0 else 0.0
 
 
 def scatter_of_items(known: Floats) -> tuple[float, float] | None:
@@ -167,12 +199,17 @@ def scatter_of_items(known: Floats) -> tuple[float, float] | None:
 def with_item_spreads(plan: Plan, policy: Any, scatters: list[Floats]) -> tuple[Plan, list[Floats]]:
     """The plan with what is seen of how much items differ, and how much results scatter apart from that."""
     spreads, apart = {}, [*scatters]
+    # In blocks, the results that entered are means.
+    averaged = 1.0 if plan.blocks is None else math.sqrt(policy.tests.sum() / max(policy.streams.counts.sum(), 1))
     for metric, part in enumerate(plan.parts):
         found = scatter_of_items(policy.streams.items.values[:, metric])
         if found is not None and plan.metrics[metric] == part.title and part.noise.takes_spread:
             spreads[part.title] = found[0]
             # The scatter of streams with few results is hardly known.
             apart[metric] = np.minimum(scatters[metric], found[1]) if found[0] > 0.0 else scatters[metric]
+        apart[metric] = averaged * apart[metric]
+    if plan.blocks is not None:
+        return dataclasses.replace(plan, block_spreads=spreads), apart
     return dataclasses.replace(plan, item_spreads=spreads), apart
 
 

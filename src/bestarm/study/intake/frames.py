@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from bestarm.parsing import read_number
 from bestarm.problem import Plan
 from bestarm.storage.errors import SourceTaken
-from bestarm.study.intake.csv_file import BadLines
 from bestarm.study.intake.items import item_name
 from bestarm.study.intake.new_results import NewResults
+from bestarm.study.intake.results_file import BadLines
 from bestarm.study.intake.tables import Table
-from bestarm.study.intake.values import check_metric
+from bestarm.study.intake.values import check_metric, typed
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 
@@ -24,9 +23,12 @@ _BESIDE = {"test", "holder", "who", "told", "issued", "due", "study"}
 """Columns that say nothing about the result: in a frame with a column for each metric, others must be metrics."""
 
 
-def read_frame(plan: Plan, frame: Any, *, arm: str, metric: str, value: str, item: str) -> NewResults:
-    """The results of a frame, all of them checked."""
-    found = _FrameTable(plan, _columns(frame), arm, metric, value, item).read()
+def read_frame(
+    plan: Plan, frame: Any, *, arm: str, metric: str, value: str, item: str, ignore: Collection[str] = ()
+) -> NewResults:
+    """The results of a frame, all of them checked. Columns to `ignore` are left out."""
+    table = _without(columns_of(frame), ignore, (*plan.measured, arm, metric, value, item))
+    found = _FrameTable(plan, table, arm, metric, value, item).read()
     if not found.rows:
         raise InvalidInput(f"{_NAME}: has no results")
     return found
@@ -44,7 +46,7 @@ def taken_already(found: NewResults) -> SourceTaken:
     return SourceTaken(f"{_NAME}: nothing new, since {known} in this study already; again=True records them once more")
 
 
-def _columns(frame: Any) -> dict[Any, list[Any]]:
+def columns_of(frame: Any) -> dict[Any, list[Any]]:
     """The columns of a frame as lists of Python's own values."""
     if hasattr(frame, "to_pydict"):  # pyarrow
         return dict(frame.to_pydict())
@@ -61,6 +63,16 @@ def _columns(frame: Any) -> dict[Any, list[Any]]:
     return found
 
 
+def _without(table: dict[Any, list[Any]], ignore: Collection[str], known: Collection[str]) -> dict[Any, list[Any]]:
+    """The columns that are not ignored. Those that are `known` to mean something cannot be."""
+    for column in ignore:
+        if column in known:
+            raise InvalidInput("ignore", column, "is one of the study's columns, which cannot be ignored")
+        if column not in table:
+            raise InvalidInput("ignore", column, f"{_NAME} has no such column; it has {_listed(table)}")
+    return {name: values for name, values in table.items() if name not in ignore}
+
+
 def _values(column: Any) -> list[Any]:
     for method in ("tolist", "to_list"):  # pandas and numpy; polars
         if hasattr(column, method):
@@ -68,7 +80,7 @@ def _values(column: Any) -> list[Any]:
     return list(column)
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     """Whether a cell is empty, in the sense of any of the libraries."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
@@ -96,8 +108,10 @@ class _FrameTable(Table):
             raise self.refuse(f"{reason}; it has {_listed(self._table)}")
         beside = {self._arm, self._item_column, *_BESIDE}
         if unknown := [name for name in self._table if name not in columns and name not in beside]:
-            reason = f"is not a metric of this study, which has {', '.join(measured)}; leave it out"
-            raise self.refuse(f"the column {quoted(unknown[0])} {reason}")
+            many = f"columns {', '.join(map(quoted, unknown))} are no metrics"
+            what = f"column {quoted(unknown[0])} is not a metric" if len(unknown) == 1 else many
+            advice = f"if they do not belong to it, leave them out: ignore={unknown!r}"
+            raise self.refuse(f"the {what} of this study, which has {', '.join(measured)}; {advice}")
         return columns
 
     def check(self) -> None:
@@ -130,17 +144,17 @@ class _FrameTable(Table):
 
     def test(self, row: int) -> object:
         test = self._table["test"][row] if "test" in self._table else None
-        return None if _is_missing(test) else test
+        return None if is_missing(test) else test
 
     def is_blank(self, row: int, metric: str) -> bool:
-        return _is_missing(self._table[metric][row])
+        return is_missing(self._table[metric][row])
 
     def value(self, row: int, metric: str, number: int) -> float:
         column = metric if self.metrics else self._value
         cell = self._table[column][row]
 
         def read() -> float:
-            return check_metric(self.plan, metric, read_number(cell) if isinstance(cell, str) else cell)
+            return check_metric(self.plan, metric, typed(cell) if isinstance(cell, str) else cell)
 
         return self._in_column(column, cell, read)
 
@@ -152,7 +166,7 @@ class _FrameTable(Table):
 
     def _in_column(self, column: str, cell: Any, read: Callable[[], T]) -> T:
         """What a cell holds; if it cannot be read, the complaint names its column."""
-        if _is_missing(cell):
+        if is_missing(cell):
             raise InvalidInput(f"column {column!r}", UNSTATED, "is missing")
         try:
             return read()

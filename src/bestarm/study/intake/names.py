@@ -123,6 +123,21 @@ def _place(what: str, name: str | None, known: dict[str, int]) -> int:
 _serial = itertools.count(1)
 
 
+def user_here() -> str:
+    """Who runs this program, and where.
+
+    >>> "@" in user_here()
+    True
+    """
+    import getpass
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"
+
+
 class HolderName:
     """The name under which tests are held: as given, or a new one in a process that inherits it."""
 

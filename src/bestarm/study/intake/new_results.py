@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
-from bestarm.study.intake.csv_file import BadLines
+from bestarm.study.intake.blocks import FreeBlocks
 from bestarm.study.intake.items import FreeItems, item_name, items_of
 from bestarm.study.intake.names import Numbering
-from bestarm.study.intake.values import Result, Values, check_result
+from bestarm.study.intake.results_file import BadLines
+from bestarm.study.intake.values import Result, Value, Values, check_result
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 
 GivenResult = (
     tuple[str, str, Result]
-    | tuple[str, Mapping[str, float]]
+    | tuple[str, Mapping[str, Value]]
     | tuple[str, str, Result, str | int]
-    | tuple[str, Mapping[str, float], str | int]
+    | tuple[str, Mapping[str, Value], str | int]
 )
 """Arm, metric and value; or arm and values by metric, of one test that yields several. And the item, if there are any.
 """
@@ -62,7 +63,18 @@ class NewResults:
             columns.append(row.arm, row.lead, row.values[0], row.values[1:], item)
         return cls(columns, rows)
 
-    def places(self, free: FreeItems) -> list[int]:
+    def put_first(self, leads: Collection[int]) -> list[int] | None:
+        """Move the results of some tests to the front. Returns where each result is now; None if nothing has moved."""
+        order = sorted(range(len(self.rows)), key=lambda k: self.rows[k].lead not in leads)
+        if order == [*range(len(order))]:
+            return None
+        columns = Columns()
+        for k in order:
+            columns.append(*self.columns[k])
+        self.columns, self.rows, self.ends = columns, [self.rows[k] for k in order], ()
+        return sorted(range(len(order)), key=order.__getitem__)
+
+    def places(self, free: FreeItems | FreeBlocks) -> list[int]:
         """Where in the order of items the results belong."""
         places = []
         tests, items = [(row.arm, row.lead) for row in self.rows], [row.item or "" for row in self.rows]
@@ -86,7 +98,8 @@ def read_given(plan: Plan, numbering: Numbering, results: Iterable[GivenResult])
         if plan.items is None and item is not None:
             raise InvalidInput("item", item, "this study has no items", shown=quoted(item))
         if plan.items is not None and item is None:
-            raise InvalidInput("item", UNSTATED, "is missing; results of this study are of an item each")
+            of = "an item" if plan.blocks is None else f"a {plan.blocks.name}"
+            raise InvalidInput("item", UNSTATED, f"is missing; results of this study are of {of} each")
         number = numbering.arm(arm)
         if metric is None and isinstance(values, Mapping):
             lead = numbering.measured_with(values)

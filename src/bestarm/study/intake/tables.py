@@ -13,17 +13,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
+from bestarm.noises.shares import is_share
 from bestarm.parsing import LONGEST_NUMBER
 from bestarm.problem import Plan
+from bestarm.problem.blocks import BlockOrder
 from bestarm.problem.items import ItemOrder
 from bestarm.storage.columns import Columns
-from bestarm.study.intake.csv_file import ITEM, BadLines, CsvFile
+from bestarm.study.intake.csv_file import CsvFile
 from bestarm.study.intake.items import items_of
+from bestarm.study.intake.kinds import kind_of
 from bestarm.study.intake.names import Numbering, measured_together
 from bestarm.study.intake.new_results import NewResults, Row
-from bestarm.study.intake.values import Values, check_metric, check_ratios, in_words
+from bestarm.study.intake.results_file import ITEM, BadLines, ResultsFile
+from bestarm.study.intake.values import Value, Values, check_metric, check_ratios, in_words
 from bestarm.texts import cell, from_cell, quoted
-from bestarm.validation import LONGEST_NAME, MOST, UNSTATED, InvalidInput
+from bestarm.validation import LONGEST_NAME, UNSTATED, Complaint, InvalidInput
 
 T = TypeVar("T")
 
@@ -42,14 +46,15 @@ class _Group:
 
 
 class Table:
-    """The tests in a CSV file, one after the other. A row is its fields by column. What is wrong goes to `bad_rows`.
+    """The tests in a file, one after the other. A row is its fields by column. What is wrong goes to `bad_rows`.
 
     `frames` overrides what the cells of a data frame mean.
     """
 
-    def __init__(self, plan: Plan, file: CsvFile) -> None:
+    def __init__(self, plan: Plan, file: ResultsFile) -> None:
         self._file = file
-        self._begin(plan, file.metrics, BadLines(file.name))
+        self._begin(plan, file.metrics, file.bad_lines())
+        self._kinds = {metric: kind_of(plan, metric) for metric in plan.measured}
         self._labels = {metric: f"value of {metric!r}" for metric in file.metrics}
         self._item_names = frozenset(plan.items) if isinstance(plan.items, tuple) else frozenset()
         self._has_listed = self._had_listed = False
@@ -80,7 +85,10 @@ class Table:
         """Each row, with its number."""
         for line, fields in self._file.lines(self.bad_rows):
             self._had_listed = self._has_listed
-            yield line, self._file.named(fields)
+            row = self._file.named(fields)
+            if "metric" in row:
+                row["metric"] = self._file.known_as(row["metric"])
+            yield line, row
 
     def arm_and_item(self, row: Any) -> tuple[int, str | None]:
         """The arm by number and the item, if there are any."""
@@ -100,8 +108,17 @@ class Table:
 
     def value(self, row: Any, metric: str, number: int) -> float:
         """The value of a metric, which it can take. `number` is the row's."""
-        text, where = (row[metric], self._labels[metric]) if self.metrics else (row["value"], "value")
-        return check_metric(self.plan, metric, self._file.decimals.read(text, number, where))
+        column, where = (metric, self._labels[metric]) if self.metrics else ("value", "value")
+        text, kind = row[column], self._kinds[metric]
+        value: Value | None = text if is_share(text) else kind.words.get(text.casefold())
+        if value is None:
+            read = self._file.decimals.read
+            try:
+                value = read(text, number, where, column=column, rate=kind.is_rate)
+            except InvalidInput as error:
+                reason = kind.accepted(error.reason) if text else error.reason
+                raise InvalidInput(where, error.value, reason, shown=quoted(text)) from None
+        return check_metric(self.plan, metric, value)
 
     def refuse(self, reason: str) -> InvalidInput:
         """What to raise of the whole table."""
@@ -132,7 +149,7 @@ class Table:
         name = meant(text, self.plan.measured)
         return name, self._listing_once(lambda: self._numbering.lead(name))
 
-    def _item(self, items: ItemOrder, text: str) -> str:
+    def _item(self, items: ItemOrder | BlockOrder, text: str) -> str:
         _check_name(ITEM, text)
         name = meant(text, self._item_names)
         self._listing_once(lambda: items.number(name))
@@ -160,7 +177,7 @@ class Table:
 
     def check(self) -> None:
         """Raise what is wrong with the rows, if anything is."""
-        self._file.decimals.check(self.bad_rows.add)
+        self._file.decimals.check(self.bad_rows.add, self.bad_rows.place)
         self.bad_rows.check()
 
     def _long(self) -> Iterator[Row]:
@@ -230,6 +247,7 @@ class Table:
     def wide_values(self, row: Any, line: int) -> dict[int, Values]:
         """The values on a row, by test. It has all values of a test, or none."""
         found: dict[int, Values] = {}
+        wrong: list[Complaint] = []
         for lead, metrics in self._tests.items():
             blank = [metric for metric in metrics if self.is_blank(row, metric)]
             if len(blank) == len(metrics):
@@ -237,9 +255,17 @@ class Table:
             if blank:
                 there = in_words([metric for metric in metrics if metric not in blank])
                 reason = f"is missing; one test yields it together with {there}"
-                raise InvalidInput(self.column(blank[0]), UNSTATED, reason)
-            read = tuple(self.value(row, metric, line) for metric in metrics)
-            found[lead] = check_ratios(self.plan, lead, read)
+                wrong += [Complaint(f"{name}: {reason}", name, UNSTATED, reason) for name in map(self.column, blank)]
+            read = []
+            for metric in metrics:
+                try:
+                    read += [self.value(row, metric, line)] if metric not in blank else []
+                except InvalidInput as error:
+                    wrong += [dataclasses.replace(one, field=self.column(metric)) for one in error.complaints]
+            if not wrong:
+                found[lead] = check_ratios(self.plan, lead, tuple(read))
+        if wrong:
+            raise InvalidInput.of(wrong, "; ".join(complaint.sentence for complaint in wrong))
         return found
 
 
@@ -263,19 +289,20 @@ def _check_name(field: str, name: str) -> None:
         raise InvalidInput(field, name, f"no such {field}", shown=quoted(name))
 
 
-def read_csv(plan: Plan, file: CsvFile) -> NewResults:
+def read_file(plan: Plan, file: ResultsFile) -> NewResults:
     """The results of a file with the columns arm, metric, value, or arm and a column for each metric."""
     file.need("arm", *([] if file.metrics else ["metric", "value"]), *([] if plan.items is None else [ITEM]))
     is_plain = plan.items is None and all(len(metrics) == 1 for metrics in plan.yields.values())
-    return _read_lines(plan, file) if is_plain and not file.metrics else Table(plan, file).read()
+    is_text = isinstance(file, CsvFile) and not file.metrics
+    return _read_lines(plan, file) if is_plain and is_text else Table(plan, file).read()
 
 
-def _read_lines(plan: Plan, file: CsvFile) -> NewResults:
+def _read_lines(plan: Plan, file: ResultsFile) -> NewResults:
     """The same as `Table.read`, twelve times as fast, if each value is a test of its own and has a line."""
     at_arm, at_metric, at_value = map(file.columns.index, ("arm", "metric", "value"))
     at_round = file.columns.index("round") if "round" in file.columns else None
     arms = _as_written({name: k for k, name in enumerate(plan.arm_names)})
-    metrics = _as_written({metrics[0]: (k, *_range(plan, metrics[0])) for k, metrics in plan.yields.items()})
+    metrics = _as_written({metrics[0]: (k, *kind_of(plan, metrics[0])[:3]) for k, metrics in plan.yields.items()})
     table, results, ends = Table(plan, file), Columns(), array("q")
     add_arm, add_metric, add_value = results.arms.append, results.metrics.append, results.values.append
     skipped, last_round, notes_points = 0, "", True
@@ -294,6 +321,7 @@ def _read_lines(plan: Plan, file: CsvFile) -> NewResults:
             if table.is_export and not row["value"]:
                 skipped += 1
                 continue
+            row["metric"] = file.known_as(row["metric"])
             try:
                 arm, _ = table.arm_and_item(row)
                 name, metric = table.metric(row)
@@ -319,10 +347,3 @@ def _read_lines(plan: Plan, file: CsvFile) -> NewResults:
 def _as_written(known: dict[str, T]) -> dict[str, T]:
     """By names as people write them, and as an export writes them, which takes precedence."""
     return known | {cell(name): found for name, found in known.items()}
-
-
-def _range(plan: Plan, metric: str) -> tuple[float, float, bool]:
-    """The least and the largest value of a metric, and whether its values are whole numbers."""
-    noises = [part.noise for part in plan.parts if part.metric == metric]
-    low, high = max(noise.value_range[0] for noise in noises), min(noise.value_range[1] for noise in noises)
-    return max(low, -MOST), min(high, MOST), any(noise.is_whole for noise in noises)

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
+from bestarm.kernel.packing import is_packed
+from bestarm.noises.duel import Duel
+from bestarm.noises.shares import Share, as_told, is_share, told_words
+from bestarm.parsing import read_number
 from bestarm.problem import Constraint, Objective, Plan, Problem
+from bestarm.problem.judges import check_score
 from bestarm.storage.base import Outcome, Told
 from bestarm.texts import listed, quoted
-from bestarm.validation import InvalidInput, exact, finite_number, moderate
+from bestarm.validation import Complaint, InvalidInput, exact, finite_number, moderate
 
-Result = float | Mapping[str, float]
-"""What a test yields: a number, or numbers by metric. A test of several metrics yields one number for each."""
+Value = float | str | Share
+"""A number, the verdict of a duel ("win", "tie" or "loss"), or the share of several trials (also as "k/n")."""
+
+VERDICTS = frozenset(Duel.words)
+
+Result = Value | Mapping[str, Value]
+"""What a test yields: a value, or values by metric. A test of several metrics yields one value for each."""
 
 Values = tuple[float, ...]
 """The numbers of a result, in the order of the record."""
+
+
+def is_verdict(value: object) -> bool:
+    """Whether a value is one of the words that some metrics take."""
+    return isinstance(value, str) and value.strip().casefold() in VERDICTS
+
+
+def is_in_words(value: object) -> bool:
+    """Whether a value is a text or a share that some metrics take, and no number."""
+    return is_verdict(value) or is_share(value)
+
+
+def typed(text: str, where: str = "value") -> Value:
+    """A value that a person or a program wrote: a number, or a verdict, where the metric takes it."""
+    return text.strip() if is_in_words(text) else read_number(text, where)
 
 
 class RefusedValue(InvalidInput):
@@ -25,7 +51,10 @@ class RefusedValue(InvalidInput):
 def check_value(part: Objective | Constraint, value: object) -> float:
     """The value as a number, if the metric can take it."""
     try:
-        number = moderate(finite_number(part.noise.read_value(value)))
+        read = part.noise.read_value(value)
+        if is_share(value) and isinstance(read, float):
+            return read  # the noise takes shares, and has packed this one
+        number = moderate(finite_number(read))
         part.noise.check_value(number)
     except ValueError as error:
         sentence = f"value of {part.metric!r} = {quoted(value)}: {error}"
@@ -35,10 +64,42 @@ def check_value(part: Objective | Constraint, value: object) -> float:
 
 def check_metric(plan: Problem, metric: str, value: object) -> float:
     """The value as a number, if everything that the plan says of the metric allows it."""
-    numbers = [check_value(part, value) for part in plan.parts if part.measures == (metric,)]
+    if metric in plan.judged:
+        return _check_score(plan, metric, value)
+    parts = [(k, part) for k, part in enumerate(plan.parts) if part.measures == (metric,)]
+    numbers = [check_trials(plan, k, part, check_value(part, value)) for k, part in parts]
     if metric in plan.denominators or not numbers:
         numbers = [_check_ratio_value(plan, metric, value)]
     return numbers[0]
+
+
+def check_trials(plan: Problem, place: int, part: Objective | Constraint, number: float) -> float:
+    """The same number. Raise `RefusedValue` if it stands for several trials and the part must know each of them."""
+    if not is_packed(number):
+        return number
+    is_compared = isinstance(part, Objective) or part.relative_to_baseline
+    why = None
+    if plan.blocks is not None:
+        why = "in blocks, what the trials of a test share is not known; tell 0 or 1 for each test"
+    elif plan.items is not None and (is_compared or not plan.repeats or plan.of_slice(place)):
+        why = "arms are compared on items, one by one; tell 0 or 1 for each item"
+    elif part.judge is not None:
+        why = "a judge scores each item; tell 0 or 1 for each"
+    if why is not None:
+        told = as_told(number)
+        raise RefusedValue("value", told, why, sentence=f"value of {part.metric!r} = {told}: {why}")
+    return number
+
+
+def _check_score(plan: Problem, judge: str, value: object) -> float:
+    try:
+        parts = [plan.parts[k] for k in plan.judged[judge]]
+        number = finite_number(parts[0].noise.read_value(value))
+        check_score(parts, number)
+    except ValueError as error:
+        sentence = f"value of {judge!r} = {quoted(value)}: {error}"
+        raise RefusedValue("value", value, str(error), sentence=sentence) from None
+    return number
 
 
 def _check_ratio_value(plan: Problem, metric: str, value: object) -> float:
@@ -77,12 +138,26 @@ def check_result(plan: Plan, lead: int, result: object) -> Values:
         sentence = f"result of a test of {plan.test_names[lead]!r} = {quoted(result)}: {reason}"
         raise RefusedValue("value", result, reason, metrics, sentence=sentence)
     check_names(metrics, result)
-    return check_ratios(plan, lead, tuple(_checked(plan, lead, metric, result[metric]) for metric in metrics))
+    values: list[float] = []
+    wrong: list[Complaint] = []
+    for metric in metrics:
+        try:
+            values.append(_checked(plan, lead, metric, result[metric]))
+        except RefusedValue as error:
+            wrong += [dataclasses.replace(one, field=f"value.{metric}") for one in error.complaints]
+    if wrong:
+        raise RefusedValue.of(wrong, "; ".join(complaint.sentence for complaint in wrong))
+    return check_ratios(plan, lead, tuple(values))
 
 
 def values_of(outcome: Outcome | Told) -> Values:
     """All values of a test; none if it was given up."""
     return () if outcome.value is None else (outcome.value, *outcome.more)
+
+
+def shown(value: Value) -> str:
+    """A value as it was told."""
+    return f"{value:g}" if isinstance(value, float | int) else str(value)
 
 
 def check_some(plan: Plan, lead: int, result: Mapping[str, object], known: Sequence[float]) -> Values:
@@ -112,8 +187,9 @@ def _check_known(metrics: Sequence[str], given: Mapping[str, object]) -> None:
 
 def _checked(plan: Plan, lead: int, metric: str, value: object) -> float:
     """Checked against every part of the metric: one value counts for all of them."""
-    if len(plan.bundles) == len(plan.parts) and not plan.denominators:
-        return check_value(plan.parts[lead], value)
+    if len(plan.bundles) == len(plan.parts) and not plan.denominators and lead < len(plan.parts):
+        part = plan.parts[lead]
+        return check_trials(plan, lead, part, check_value(part, value))
     return check_metric(plan, metric, value)
 
 
@@ -142,5 +218,5 @@ def values_in_words(metrics: Sequence[str], values: Sequence[float]) -> str:
     ('1.5', 'time 1.5, memory 340')
     """
     if len(metrics) == 1:
-        return f"{values[0]:g}"
-    return ", ".join(f"{metric} {value:g}" for metric, value in zip(metrics, values, strict=True))
+        return told_words(values[0])
+    return ", ".join(f"{metric} {told_words(value)}" for metric, value in zip(metrics, values, strict=True))

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bestarm.analysis.charts.intervals import COLORS, charted, limits, short, short_names
-from bestarm.analysis.charts.style import ACROSS, legend_below, new_figure, plain, pyplot, tidy
+from bestarm.analysis.charts.style import ACROSS, legend_below, new_figure, new_grid, plain, pyplot, tidy
 from bestarm.analysis.standing.arms import ArmStanding, Verdict
 from bestarm.study.plots.compare import compare
 from bestarm.study.plots.courses import evidence, open_arms
@@ -47,26 +47,27 @@ def _title(subject: str) -> str:
     return name if len(name) <= _WIDEST_TITLE else "\n".join(textwrap.wrap(name, _WIDEST_TITLE - 4))
 
 
-def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
+def _panel(axes: Any, rows: Sequence[ArmStanding], column: int, unit: str | None) -> None:
     first, last = limits([row.metrics[column] for row in rows])
     for place, row in enumerate(rows):
         metric = row.metrics[column]
         if not metric.tests or math.isnan(metric.mean):
             continue
-        color = COLORS[row.verdict]
+        verdict = row.verdict_on(metric)
+        color = COLORS[verdict]
         ends = [min(max(end, first), last) for end in (metric.low, metric.high)]
         axes.plot(ends, [place, place], color=color, linewidth=2.5, solid_capstyle="round")
-        inside = "white" if row.verdict == "open" else color
+        inside = "white" if verdict == "open" else color
         axes.plot(
             min(max(metric.mean, first), last),
             place,
             color=color,
-            marker=_MARKERS[row.verdict],
+            marker=_MARKERS[verdict],
             markerfacecolor=inside,
             markeredgewidth=2.0,
             markersize=7,
             linestyle="none",
-            label=row.verdict,
+            label=verdict,
         )
     threshold = rows[0].metrics[column].threshold
     if threshold is not None:
@@ -76,6 +77,8 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
     axes.set_xlim(first - room, last + room)
     axes.locator_params(axis="x", nbins=5)
     axes.set_title(plain(_title(rows[0].metrics[column].subject)), fontsize=11)
+    if unit is not None:
+        axes.set_xlabel(plain(unit))
     axes.tick_params(left=False)
     tidy(axes, grid="x")
     axes.spines["left"].set_visible(False)
@@ -86,18 +89,16 @@ def intervals(study: Study) -> Any:
 
     If there are very many arms, only the best are shown.
     """
-    plt = pyplot()
     status = study.status()
     rows, about = charted(study.plan, status.arms, status.leader)
     panels = len(study.plan.metrics)
     across = min(panels, ACROSS)
     down = math.ceil(panels / across)
-    size = (3.4 * across + 1, _height(rows) * down + 0.5)
-    figure, grid = plt.subplots(down, across, figsize=size, sharey=True, squeeze=False, layout="constrained")
+    figure, grid = new_grid(3.4 * across + 1, _height(rows) * down + 0.5, down, across, sharey=True)
     figure.get_layout_engine().set(w_pad=0.1)
     for column, axes in enumerate(grid.flat):
         if column < panels:
-            _panel(axes, rows, column)
+            _panel(axes, rows, column, study.plan.unit_of(study.plan.parts[column]))
         else:
             axes.remove()
     _name_rows(grid[0][0], rows)
@@ -142,11 +143,12 @@ def costs(study: Study) -> Any:
     rows, about = charted(plan, status.arms, status.leader)
     figure, (axes,) = new_figure(9, _height(rows) + 0.5)
     left = [0.0] * len(rows)
+    cost_of = dict(zip(plan.arm_names, plan.arm_costs.tolist(), strict=True))
     shades = pyplot().get_cmap("viridis")
     labels = map(plain, short_names([*plan.test_names.values()]))
     for place, (label, lead) in enumerate(zip(labels, plan.test_names, strict=True)):
         # A test of several metrics is paid for once.
-        spent = [plan.costs[lead] * row.metrics[lead].tests for row in rows]
+        spent = [cost_of[row.name][lead] * row.metrics[lead].tests for row in rows]
         shade = shades(0.9 * place / max(len(plan.test_names) - 1, 1))
         axes.barh(range(len(rows)), spent, left=left, color=shade, edgecolor="white", label=label)
         left = [before + more for before, more in zip(left, spent, strict=True)]

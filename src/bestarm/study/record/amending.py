@@ -1,4 +1,5 @@
-"""Changing the plan of a study on its way: a larger budget, arms that come later, arms that are retired.
+"""Changing the plan of a study on its way: a larger budget, arms that come later, arms that are retired; and, before
+the first test, its reserve.
 
 Where a study stands follows from its record and its present plan alone. So a change of plan needs no bookkeeping:
 every follower of the study reads its record again, from the start, as if the plan had always been this one.
@@ -7,9 +8,10 @@ every follower of the study reads its record again, from the start, as if the pl
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bestarm.problem import Arm, Budget, Plan
+from bestarm.problem.budget import UNITS, WHOLE
 from bestarm.study.intake.names import Numbering
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, exact, finite_number
@@ -20,29 +22,29 @@ NO_RESERVE = (
 )
 
 
-def extended(plan: Plan, tests: float | None = None, cost: float | None = None) -> Plan:
-    """The plan with a larger budget."""
-    more = {"tests": tests, "cost": cost}
+def extended(plan: Plan, more: Mapping[str, float | None], hours: float = 0.0) -> Plan:
+    """The plan with a larger budget, of a study that began so many hours ago."""
     given = {name: _more(name, number) for name, number in more.items() if number is not None}
     if not given:
-        raise InvalidInput("tests, cost: say by how much to extend the budget")
+        raise InvalidInput(f"{', '.join(UNITS)}: say by how much to extend the budget")
     if plan.budget is None:
         name, number = next(iter(given.items()))
         raise InvalidInput(name, number, "the study has no budget to extend: it goes on until it has its answer")
+    present = plan.budget.amounts
     for name, number in given.items():
-        if getattr(plan.budget, name) is None:
-            other = "cost" if name == "tests" else "tests"
-            raise InvalidInput(name, number, f"the study's budget is one of {other}; extend that")
-    total = {name: getattr(plan.budget, name) + number for name, number in given.items()}
+        if name not in present:
+            raise InvalidInput(name, number, f"the study's budget is one of {' and '.join(present)}; extend that")
+    begun = {"hours": hours}
+    total = {name: max(present[name], begun.get(name, 0.0)) + number for name, number in given.items()}
     return dataclasses.replace(plan, budget=dataclasses.replace(plan.budget, **total))
 
 
 def raised(plan: Plan, budget: Budget) -> Plan:
     """The plan with a budget at least this large, in the same units."""
-    present = {name: (getattr(plan.budget, name), getattr(budget, name)) for name in ("tests", "cost")}
-    total = {name: max(two) for name, two in present.items() if None not in two}
-    if plan.budget is None or all(total[name] == getattr(plan.budget, name) for name in total):
+    if plan.budget is None:
         return plan
+    present, asked = plan.budget.amounts, budget.amounts
+    total = {name: max(present[name], asked[name]) for name in present if name in asked}
     return dataclasses.replace(plan, budget=dataclasses.replace(plan.budget, **total))
 
 
@@ -53,19 +55,19 @@ def _more(name: str, given: float) -> float:
         raise InvalidInput(name, given, str(error), shown=quoted(given)) from None
     if not number > 0.0:
         raise InvalidInput(name, given, "must be a positive number: a budget can only be extended")
-    if name == "tests" and number != int(number):
+    if name in WHOLE and number != int(number):
         raise InvalidInput(name, given, "must be a whole number")
     return number
 
 
-def with_arms(plan: Plan, new: Sequence[str]) -> Plan:
-    """The plan with arms that come later."""
+def with_arms(plan: Plan, new: Sequence[str], since: int = 0) -> Plan:
+    """The plan with arms that come later, when so many places of the order of items have been met."""
     if not new:
         raise InvalidInput("arms", [], "name one arm at least")
     if not plan.reserve:
         raise InvalidInput("arms", new[0], NO_RESERVE.format(these="arms that come later"))
     came = plan.arms[-1].added
-    later = [Arm(name, added=came + k) for k, name in enumerate(new, start=1)]
+    later = [Arm(name, added=came + k, since=since) for k, name in enumerate(new, start=1)]
     return dataclasses.replace(plan, arms=(*plan.arms, *later))
 
 
@@ -82,16 +84,24 @@ def without_arm(plan: Plan, name: str) -> Plan:
     return dataclasses.replace(plan, arms=arms)
 
 
+def with_reserve(plan: Plan, share: float) -> Plan:
+    """The plan with another share of delta kept for arms that come later or are retired."""
+    return dataclasses.replace(plan, reserve=share)
+
+
 def changed_words(before: Plan, after: Plan) -> str:
     """What an amendment changes, for the log."""
     said = []
     if before.budget is not None and after.budget is not None:
-        for name in ("tests", "cost"):
+        for name in UNITS:
             old, new = getattr(before.budget, name), getattr(after.budget, name)
             if old != new:
                 said.append(f"budget: {_figure(new)} {name} instead of {_figure(old)}")
-    new_arms = after.arm_names[len(before.arms) :]
-    said += [f"arm added: {name}" for name in new_arms]
+    if before.reserve != after.reserve:
+        said.append(f"reserve: {exact(after.reserve)} instead of {exact(before.reserve)}")
+    for arm in after.arms[len(before.arms) :]:
+        met = f", when {arm.since:,} places of the items had been met" if arm.since else ""
+        said.append(f"arm added: {arm.name}{met}")
     said += [f"arm retired: {two.name}" for one, two in zip(before.arms, after.arms, strict=False) if one != two]
     return "; ".join(said)
 
@@ -111,5 +121,5 @@ def is_amended(plan: Plan, start: Plan) -> bool:
 
 def _unamended(plan: Plan) -> Plan:
     arms = tuple(dataclasses.replace(arm, retired=False) for arm in plan.arms if not arm.added)
-    budget = plan.budget and Budget(**{name: 1 for name in ("tests", "cost") if getattr(plan.budget, name) is not None})
+    budget = plan.budget and Budget(**dict.fromkeys(plan.budget.amounts, 1))
     return dataclasses.replace(plan, arms=arms, budget=budget)

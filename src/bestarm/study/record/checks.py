@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import math
+import operator
 import shlex
-from typing import get_args
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import numpy as np
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.parsing import read_json
 from bestarm.policies import find_policy, policy_for
 from bestarm.problem import Plan
-from bestarm.storage.base import Aside, Storage, StudyRecord
+from bestarm.storage.base import Aside, Entries, Issued, Pending, Storage, StudyRecord
+from bestarm.storage.columns import NO_ITEM
 from bestarm.storage.errors import OutcomeUnknown
+from bestarm.study.intake.names import user_here
 from bestarm.study.record.seeds import Seeds
 from bestarm.texts import first_ten, quoted
-from bestarm.validation import InvalidInput, NotFound
+from bestarm.validation import InvalidInput, NotFound, exact
 
 LONGEST_LEASE = 1e9
 MOST_DAYS = 10_000.0
 MOST_HELD = 1_000
 HELD_PER_STREAM = 10
+MOST_BLOCKS_HELD = 20
 
 ASIDES: tuple[Aside, ...] = get_args(Aside)
 
@@ -39,9 +47,44 @@ class UnreadableStudy(InvalidInput):
 def read_plan(record: StudyRecord) -> Plan:
     """The plan of a study."""
     try:
+        # A damaged database can hold anything in place of numbers.
+        for seed in (record.seed, record.order_seed):
+            if operator.index(seed) not in range(2**64):
+                raise ValueError(f"{seed} is not a seed")
+        for time in (record.created, record.archived or 0.0):
+            datetime.fromtimestamp(time, UTC)
         return Plan.from_record(read_json(record.plan))
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, OSError, OverflowError, RecursionError) as error:
         raise UnreadableStudy("study", record.name, f"its plan cannot be read: {error}") from None
+
+
+def check_tests(plan: Plan, entries: Entries, places: range | None) -> None:
+    """As `check_test`, for many at once."""
+    is_known = (entries.arms >= 0) & (entries.arms < len(plan.arms)) & np.isin(entries.metrics, [*plan.yields])
+    items = entries.items if len(entries.items) else np.full(len(entries.ids), NO_ITEM)
+    if places is not None:
+        is_known &= (items >= places.start) & (items < places.stop)
+    if not is_known.all():
+        columns = entries.ids, entries.arms, entries.metrics, items
+        check_test(plan, Issued(*(int(column[is_known.argmin()]) for column in columns)), places)
+
+
+def check_test(plan: Plan, test: Issued | Pending, places: range | None) -> None:
+    """Raise `InvalidInput` if a test of the record is of an arm, a metric or an item that the study does not have:
+    compiled code would write out of bounds.
+
+    The places of items are in `places`. None in a study without items.
+    """
+    known = {"arm": range(len(plan.arms)), "metric": plan.yields} | ({} if places is None else {"item": places})
+    for kind, numbers in known.items():
+        if getattr(test, kind) not in numbers:
+            reason = f"test {test.id} is of {kind} number {getattr(test, kind)}, and there is none"
+            raise damaged_record(plan, reason)
+
+
+def damaged_record(plan: Plan, reason: str) -> InvalidInput:
+    """What to raise if a study's record contradicts its plan."""
+    return InvalidInput("study", plan.name, f"its record is damaged ({reason}); restore the database from a copy")
 
 
 def why_unreadable(record: StudyRecord) -> str | None:
@@ -66,11 +109,20 @@ def find_record(storage: Storage, name: str) -> StudyRecord:
     return record
 
 
-def new_record(storage: Storage, plan: Plan, seeds: Seeds, key: str | None = None) -> StudyRecord:
-    """A new study in `storage`, one for each `key`."""
+def new_record(
+    storage: Storage, plan: Plan, seeds: Seeds, key: str | None = None, *, author: str | None
+) -> StudyRecord:
+    """A new study in `storage`, one for each `key`, made by `author`, who by default is this program's user."""
+    if plan.delta > 0.5:
+        reason = (
+            "is the probability of a wrong answer that you accept, and can be at most 0.5; was "
+            f"{1.0 - plan.delta:.6g} meant, for an answer that is right with probability {exact(plan.delta)}?"
+        )
+        raise InvalidInput("delta", plan.delta, reason)
     # A policy that must see all results of a round before the next takes them in together anyway.
     by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
-    seed, options = seeds.seed, {}
+    seed = seeds.seed
+    options: dict[str, Any] = {"author": author or user_here()} if storage.notes_authors else {}
     if seeds.items_seed is not None:
         if storage.keeps_items_seed:
             options["items_seed"] = seeds.items_seed
@@ -79,7 +131,12 @@ def new_record(storage: Storage, plan: Plan, seeds: Seeds, key: str | None = Non
             seed = seeds.items_seed
     try:
         return storage.create_study(
-            plan.name, plan.to_json(), seed, by_arrival=by_arrival, request=key or "", **options
+            plan.name,
+            json.dumps(plan.to_data(), ensure_ascii=False),
+            seed,
+            by_arrival=by_arrival,
+            request=key or "",
+            **options,
         )
     except OutcomeUnknown as error:
         raise error.advised(f"`bestarm list` says whether there is a study {plan.name!r}") from error
@@ -101,7 +158,8 @@ def check_ask(n: object, days: object, lease: object) -> None:
 
 def most_held(plan: Plan) -> int:
     """How many tests without a result one holder can have. No policy benefits from planning further ahead."""
-    return MOST_HELD + HELD_PER_STREAM * len(plan.arms) * len(plan.metrics)
+    of_blocks = 0 if plan.blocks is None else MOST_BLOCKS_HELD * plan.blocks.size
+    return of_blocks + MOST_HELD + HELD_PER_STREAM * len(plan.arms) * len(plan.metrics)
 
 
 def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
@@ -120,6 +178,16 @@ def check_aside(kind: object) -> None:
     """Raise `InvalidInput` for an unknown way to end an attempt."""
     if kind not in ASIDES:
         raise InvalidInput("kind", kind, f"must be one of {', '.join(map(repr, ASIDES))}", ASIDES)
+
+
+def check_reason(reason: object) -> str:
+    """The reason for which a test is given up or made again, or a result corrected: the log and the report show it."""
+    if not isinstance(reason, str) or not reason.strip():
+        shown = quoted(reason)
+        raise InvalidInput(
+            "reason", reason, 'must be stated, for the log and the report: "the well dried"', shown=shown
+        )
+    return reason
 
 
 def check_last(last: object) -> None:

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-import numpy as np
-
-from bestarm.analysis.health.notes import Health, with_remark
 from bestarm.analysis.health.watch import Watch
-from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings
-from bestarm.analysis.standing.knowledge import Moment, differences_of, moment_of
 from bestarm.analysis.standing.quantiles import RawValues
-from bestarm.analysis.standing.timeline import Progress, Timeline
-from bestarm.analysis.status.outlook import Outlook
-from bestarm.analysis.status.status import Status, basis_of
-from bestarm.analysis.status.waiting import Awaited, is_unresolved
-from bestarm.answer import Answer, Difference
+from bestarm.analysis.standing.timeline import Timeline
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
-from bestarm.study.forecast.continuations import simulate_continuations
-from bestarm.study.intake.items import FreeItems, MeasuredItems
+from bestarm.study.intake.blocks import (
+    FreeBlocks,
+    MeasuredBlocks,
+    blocks_out,
+    measured_places,
+    slices_in,
+    to_watch,
+    whole_rounds,
+)
+from bestarm.study.intake.items import FreeItems, Stream
 from bestarm.study.intake.names import Numbering, Test
-from bestarm.study.record.checks import read_plan
-from bestarm.study.record.conclusion import answer_of, is_spent, status_of
+from bestarm.study.record.checks import check_test, check_tests, read_plan
+from bestarm.study.record.clock import is_time_up
+from bestarm.study.record.conclusion import is_spent, no_block_is_left, within_budget
 from bestarm.study.record.decider import Decider, Results
+from bestarm.study.record.entries import tests_of, unasked_in
 from bestarm.study.record.far_values import TypicalValues
-from bestarm.study.record.seeds import seeds_of
-from bestarm.validation import InvalidInput
+from bestarm.study.record.judges import JudgeScores
+from bestarm.validation import NotFound
+
+MOST_PLACES = 2**53
+"""Places of items that come again and again, or of blocks, are below this."""
 
 
 class Follower:
     """Reads each result of a study's record once, and keeps what follows from it. `Study` adds asking and telling."""
 
-    _heeds_remarks = True
-    """Whether a remark on the answer counts in its health. A race, which makes them, judges by itself."""
-
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
-        self._storage = storage
-        self._record = record
+        self._storage, self._record = storage, record
         self._lock = threading.RLock()
         self._read_plan()
         self._restart()
@@ -49,17 +45,18 @@ class Follower:
     def _read_plan(self) -> None:
         """Take over the plan of the study's entry."""
         self.plan = read_plan(self._record)
-        self._results = Results(self.plan)
         self._numbering = Numbering(self.plan)
 
     def _restart(self) -> None:
         """Before the first result has entered."""
-        self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
-        self._timeline = Timeline(self.plan.costs)
-        self._watch = Watch(self.plan)
-        self._raw = RawValues(self.plan)
-        self._typical = TypicalValues(self.plan)
-        self._items = None if self.plan.items is None else MeasuredItems(self.plan, self._record.order_seed)
+        self._items = measured_places(self.plan, self._record.order_seed)
+        slices = slices_in(self._items)
+        self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival, slices=slices)
+        self._results = Results(self.plan, slices)
+        self._timeline, self._watch = Timeline(self.plan.arm_costs), Watch(self.plan)
+        self._raw, self._typical, self._scores = RawValues(self.plan), TypicalValues(self.plan), JudgeScores(self.plan)
+        self._unasked = 0
+        """Results that have entered and were not asked for."""
 
     @property
     def name(self) -> str:
@@ -81,107 +78,11 @@ class Follower:
             self._sync()
             return self._is_done
 
-    @property
-    def answer(self) -> Answer | None:
-        """What the study concludes, with the reasons for every arm; None while it is running."""
-        with self._lock:
-            self._sync()
-            return answer_of(self.plan, self._decider.policy, self._decider.stop, self._raw, self._health())
-
-    @property
-    def confidence(self) -> float:
-        """The confidence in the current best answer, from 0 to 1."""
-        with self._lock:
-            self._sync()
-            return self._decider.policy.present_answer(self._decider.stop).confidence
-
-    @property
-    def state(self) -> tuple[ArmStanding, ...]:
-        """Where every arm stands, metric by metric."""
-        with self._lock:
-            self._sync()
-            policy = self._decider.policy
-            return tuple(standings(self.plan, policy, findings_of(policy, self._decider.stop), self._raw))
-
-    @property
-    def health(self) -> Health:
-        """Whether the results contradict what the guarantee rests on."""
-        with self._lock:
-            self._sync()
-            return self._health()
-
-    def status(self) -> Status:
-        """Everything at a glance."""
-        with self._lock:
-            self._sync()
-            late = _tests(self._recorded_late())
-            tests, cost = self._timeline.total
-            return status_of(
-                self.plan,
-                self._decider.policy,
-                self._decider.stop,
-                self._raw,
-                self._health(),
-                revision=self._record.revision,
-                study=self.name,
-                tests=tests + len(late),
-                cost=cost + sum(self.plan.costs[metric] for _, metric in late),
-                pending=self._storage.count_pending(self._record.key),
-                waiting=0 if self._is_done else len(late),
-                awaited=None if self._is_done else self._awaited(),
-                **seeds_of(self.plan, self._record)._asdict(),
-            )
-
-    def differences(self, arm: str | None = None) -> dict[str, Difference]:
-        """By how much, at least and at most, `arm` performs better than each other arm, in the objective's units: by
-        default the leader, or the answer. Empty if no arm leads.
-
-        All of them, whichever arm is asked about and whenever, hold at once together with the answer, as long as the
-        study's assumptions do, with probability 1 - 2 delta; `docs/certify.md` has the cases where it is less.
-
-        >>> import bestarm as ba
-        >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
-        >>> study = ba.Study.create(problem, delta=0.05, storage=":memory:")
-        >>> study.differences()
-        {}
-        >>> for test in study.ask(2):
-        ...     study.tell(test, {"old": 1.0, "new": 2.0}[test.arm])
-        >>> {arm: f"{limits.low:.2f} to {limits.high:.2f}" for arm, limits in study.differences("old").items()}
-        {'new': '-2.57 to 0.57'}
-        """
-        with self._lock:
-            self._sync()
-            policy = self._decider.policy
-            if arm is None:
-                leader = policy.present_answer(self._decider.stop).leader
-            else:
-                leader = self._numbering.arm(arm)
-            return {} if leader is None else differences_of(self.plan, policy, leader, self._decider.stop)
-
-    def awaited(self) -> Awaited | None:
-        """The test whose result counts next, and that later ones wait for. None if no result is out, or none needed."""
-        with self._lock:
-            self._sync()
-            return None if self._is_done else self._awaited()
-
-    def unresolved(self) -> list[Awaited]:
-        """The tests that need attention: overdue, or set aside until it is known what a failed attempt counts as."""
-        return [self._as_awaited(row) for row in self._storage.pending(self._record.key) if is_unresolved(row)]
-
-    def _awaited(self) -> Awaited | None:
-        first = self._storage.pending(self._record.key, limit=1)
-        return self._as_awaited(first[0]) if first else None
-
-    def _as_awaited(self, row: Pending) -> Awaited:
-        test = self._test(row)
-        return Awaited.of(
-            row, test.arm, test.metric, study=self.name, url=self._address, metrics=test.metrics, item=test.item
-        )
-
     def _test(self, issued: Issued | Pending) -> Test:
         """A test of the record, by name."""
         if issued.arm >= len(self.plan.arms):
             self._look_for_arms()
+        check_test(self.plan, issued, self._places)
         plan, lead = self.plan, issued.metric
         item = self.item_name(issued.item)
         return Test(issued.id, plan.arm_names[issued.arm], plan.test_names[lead], plan.yields[lead], item)
@@ -190,33 +91,21 @@ class Follower:
         """The item at a place of the study's order, from 0, as the log and the record have it."""
         return None if place is None or self._items is None else self._items.order.name(place)
 
-    def items_left(self, arm: str) -> list[str]:
-        """The items that some test of the arm has no result for yet, in the study's order. None without items, or if
-        items are drawn again and again."""
-        number = self._numbering.arm(arm)
-        with self._lock:
+    def _placed(self) -> tuple[list[tuple[Stream, int | None]], list[Entries]]:
+        """The places of tests that are out, and the results that have not entered, after the others have."""
+        with self._storage.snapshot():
             self._sync()
-            if self._items is None or self._items.order.places is None:
-                return []
-            order, tests = self._items.order, [(number, lead) for lead in self.plan.yields]
-            taken = self._items.taken([], self._recorded_late(), tests)
-            return [
-                order.name(place)
-                for place in range(order.count)
-                if not all(test in taken and place in taken[test] for test in tests)
-            ]
+            pending, late = self._pending(), self._recorded_late()
+        return [((test.arm, test.metric), test.item) for test in pending], late
 
-    def _free_items(self) -> FreeItems:
-        """Where results may be put in the order of items."""
+    def _free_items(self) -> FreeItems | FreeBlocks:
+        """Where results may be put in the order of items, or after the last block."""
         with self._lock:
-            self._look()
+            out, late = self._placed()
             assert self._items is not None
-            with self._storage.snapshot():
-                for entries in self._new_entries():
-                    self._enter(entries)
-                pending = self._storage.pending(self._record.key)
-                late = self._recorded_late()
-            out = [((test.arm, test.metric), test.item) for test in pending]
+            if isinstance(self._items, MeasuredBlocks):
+                assert self.plan.blocks is not None
+                return FreeBlocks(self.plan.blocks, self._items.next_number(out, late))
             return FreeItems(self.plan, self._items.order, self._items.taken(out, late))
 
     @property
@@ -224,78 +113,12 @@ class Follower:
         """Where the study is kept, for commands that are shown."""
         return self._storage.url
 
-    def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
-        """How many more tests it will take, by simulating the rest of the study in worlds that its results leave
-        possible. With few results its state is "too early", and it says nothing else.
-
-        If the budget is spent, it says what is lacking: the rest is simulated as if there were no budget.
-
-        None when the study has its answer, or not every metric of every arm has a result yet.
-        """
-        return self._forecast(runs, seed, lambda: True)
-
-    def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
-        """As `forecast`. Stops with `NotWanted` as soon as it is no longer wanted."""
-        with self._lock:
-            self._sync()
-            if self._decider.stop is not None or self._decider.policy.untested:
-                return None
-            plan = dataclasses.replace(self.plan, budget=None) if self._is_done else self.plan
-            policy = copy.deepcopy(self._decider.policy)
-            after, basis = self._timeline.total[0], self._forecast_basis()
-        # Asking and telling must not wait for the simulation.
-        outlook = simulate_continuations(plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
-        return dataclasses.replace(outlook, after=after, basis=basis)
-
-    def _forecast_basis(self) -> str:
-        """`Status.basis` of a study without an answer."""
-        candidates = named(self.plan, findings_of(self._decider.policy, None).candidates)
-        return basis_of(self._record.revision, "budget_spent" if self._is_done else "running", candidates)
-
-    def progress(self) -> Progress:
-        """How tests and cost have grown over time, in a few hundred points."""
-        with self._lock:
-            self._sync()
-            return self._timeline.progress()
-
-    def course(self, points: int = 100) -> list[Moment]:
-        """How the study went: what was certain and what was open at about this many moments, the first before any
-        result.
-
-        It reads the record once more, so on a long one it takes as long as opening the study.
-        """
-        if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= 10_000:
-            raise InvalidInput("points", points, "must be a whole number from 1 to 10,000")
-        self._look_for_arms()
-        again = Follower(self._storage, self._record)
-        with self._storage.snapshot():
-            parts = [*again._new_entries()]
-        results = sum(len(part.ids) for part in parts)
-        looks = np.unique(np.linspace(0, results, min(points, results) + 1).round().astype(int)).tolist()
-        decider, read = again._decider, 0
-        moments = [moment_of(again.plan, decider.policy, None, 0)]
-        for piece in _cut(parts, looks):
-            again._enter(piece)
-            read += len(piece.ids)
-            if decider.stop is not None or read in looks:
-                moments.append(moment_of(again.plan, decider.policy, decider.stop, decider.policy.spent[0]))
-            if decider.stop is not None:
-                break
-        return moments
-
     # ------------------------------------------------------------------------------------------------ inside
-
-    def _health(self) -> Health:
-        """What the results say and, of an answer, what was remarked on it."""
-        health = self._watch.health()
-        has_remark = self._heeds_remarks and self._decider.stop is not None
-        return with_remark(health, self._storage.last_remark(self._record.key) if has_remark else "")
-
     def _look(self) -> None:
         """Read the study's entry, and start over if something in its past, or its plan, has changed."""
         record = self._storage.look(self._record)
         if record is None:
-            raise InvalidInput("study", self.name, f"is no longer in {self._storage.url!r}")
+            raise NotFound("study", self.name, f"is no longer in {self._storage.url!r}")
         before, self._record = self._record, record
         if record.revision != before.revision:
             if record.plan != before.plan:
@@ -313,33 +136,82 @@ class Follower:
         """Take in what has been told since the last look, as far as it is complete."""
         self._look()
         for entries in self._new_entries():
+            if entries.arms.max(initial=0) >= len(self.plan.arms) and self._look_for_arms():
+                self._sync()
+                return
             self._enter(entries)
 
     def _new_entries(self) -> Iterator[Entries]:
         """The outcomes that may enter and have not yet, in order."""
         read = self._storage.arrivals if self._record.by_arrival else self._storage.entries
-        return read(self._record.key, self._decider.entered)
+        found = read(self._record.key, self._decider.entered)
+        return found if self.plan.blocks is None else whole_rounds(found)
+
+    @property
+    def _places(self) -> range | None:
+        """The places that tests can have, in the order of items or in blocks."""
+        return None if self._items is None else range(self._items.order.places or MOST_PLACES)
+
+    def _pending(self, *, after: int = 0, limit: int | None = None) -> list[Pending]:
+        """The tests without an outcome."""
+        pending = self._storage.pending(self._record.key, after=after, limit=limit)
+        if max((test.arm for test in pending), default=0) >= len(self.plan.arms):
+            self._look_for_arms()
+        for test in pending:
+            check_test(self.plan, test, self._places)
+        return pending
 
     def _enter(self, entries: Entries) -> None:
+        check_tests(self.plan, entries, self._places)
+        if self.plan.judges:
+            entries = self._enter_scores(entries)
+        self._unasked += unasked_in(entries)
         results, shown = self._results.with_denominators(entries)
         self._decider.enter(results)
         if self._items is not None:
             self._items.enter(entries)
-        self._timeline.extend(entries.told, entries.metrics, entries.values)
-        columns = results.ids, results.arms, results.metrics, results.values
-        self._watch.extend(*columns, results.holders.tolist(), results.issued, results.items)
-        self._raw.extend(results.arms, results.metrics, shown)
+        self._timeline.extend(entries.told, entries.arms, entries.metrics, entries.values)
+        results, shown = self._results.in_turn.of(results, shown, self._decider.policy)
+        self._raw.extend(results.arms, results.metrics, shown, results.items)
+        watched = results if self.plan.blocks is None else to_watch(self.plan.blocks, results)
+        columns = watched.ids, watched.arms, watched.metrics, watched.values
+        self._watch.extend(*columns, watched.holders.tolist(), watched.issued, watched.items)
         self._typical.enter(entries)
+
+    def _enter_scores(self, entries: Entries) -> Entries:
+        """Take in the scores of judges. Returns the other outcomes."""
+        scores, others = self._scores.split(entries)
+        assert self._items is not None
+        self._timeline.add_cost(self._scores.enter(scores, self._decider.policy))
+        self._items.enter(scores)
+        self._typical.enter(scores)
+        self._decider.pass_over(entries)
+        return others
 
     @property
     def _is_done(self) -> bool:
-        return self._decider.stop is not None or is_spent(self.plan, self._decider.policy)
+        return self._decider.stop is not None or is_spent(self.plan, self._decider.policy) or self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the time is up, and every test that began before has its outcome."""
+        if not is_time_up(self._record) or self._storage.count_pending(self._record.key):
+            return False
+        return not self._recorded_late()
 
     def _recorded_late(self) -> list[Entries]:
         """Results that came before those of earlier tests, or after the end. They are recorded but are not evidence."""
         if self._record.by_arrival:
             return []
-        return list(self._storage.entries(self._record.key, self._decider.settled, gaps=True))
+        late = list(self._storage.entries(self._record.key, self._decider.settled, gaps=True))
+        for entries in late:
+            check_tests(self.plan, entries, self._places)
+        return late
+
+    def _count_unasked(self, late: Iterable[Entries]) -> int:
+        """How many results were recorded that were not asked for. All scores of judges are needed, so that none can be
+        chosen."""
+        return self._unasked + sum(unasked_in(self._scores.split(part)[1]) for part in late)
 
     def _plan_rounds(self, count: int) -> Rounds:
         """What to do next, decided on everything that has been told by now."""
@@ -348,51 +220,20 @@ class Follower:
             # The plan may have changed since the request.
             self._sync()
             decider = self._decider
-            if self._is_done:
+            if self._is_done or is_time_up(self._record):
                 return []
-            pending = self._storage.pending(self._record.key)
+            pending = self._pending()
             late = self._recorded_late()
         out = [(test.arm, test.metric) for test in pending]
-        waiting = [result for part in late for result in self._results.of_tests(part)]
-        rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
+        if not self._scores.is_complete:
+            rounds: Rounds = [self._scores.tests(count)]
+        elif out and self.plan.blocks is None:
+            rounds = decider.rounds_ahead(count, self._results.out(pending), self._results.of_tests(late))
+        else:
+            rounds = [decider.next_round()]
         if self._items is not None:
             places = [((test.arm, test.metric), test.item) for test in pending]
+            if self.plan.blocks is not None and no_block_is_left(self.plan, decider.policy, blocks_out(places, late)):
+                return []
             rounds = self._items.planned(rounds, places, late)
-        return self._within_budget(rounds, [*out, *_tests(late)])
-
-    def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
-        """The rounds, cut where the budget ends, counting what has entered and what is out."""
-        tests, cost = self._decider.policy.spent
-        tests, cost = tests + len(issued), cost + sum(self.plan.costs[metric] for _, metric in issued)
-        kept: list[list[tuple[int, int] | tuple[int, int, int]]] = []
-        for tests_of_round in rounds:
-            kept.append([])
-            for test in tests_of_round:
-                if tests >= self.plan.max_tests or cost >= self.plan.max_cost:
-                    break
-                kept[-1].append(test)
-                tests += 1
-                cost += self.plan.costs[test[1]]
-        return [part for part in kept if part]
-
-
-def _tests(parts: Iterable[Entries]) -> list[tuple[int, int]]:
-    """The tests (arm, metric) that have a result."""
-    return [
-        (arm, metric)
-        for part in parts
-        for arm, metric, value in zip(part.arms.tolist(), part.metrics.tolist(), part.values.tolist(), strict=True)
-        if value == value
-    ]
-
-
-def _cut(parts: Iterable[Entries], looks: Iterable[int]) -> Iterator[Entries]:
-    """The parts in pieces that end where to look."""
-    start = 0
-    for part in parts:
-        end = start + len(part.ids)
-        edges = [start, *(look for look in looks if start < look < end), end]
-        for first, last in itertools.pairwise(edges):
-            columns: list[Any] = [column[first - start : last - start] for column in part]
-            yield Entries(*columns)
-        start = end
+        return within_budget(self.plan, decider.policy, rounds, [*out, *tests_of(late)])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bestarm.noises.shares import as_number
 from bestarm.storage.errors import reporting_damage
 from bestarm.study.record.follower import Follower
 from bestarm.validation import InvalidInput
+from bestarm.validation import pandas as pandas_package
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 
 def frame_of(study: Follower, *, wide: bool) -> pd.DataFrame:
     """Every result: with `wide` a row for each test and a column for each metric, otherwise a row for each value."""
-    try:
-        pandas: Any = importlib.import_module("pandas")
-    except ImportError:
-        raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
+    pandas = pandas_package()
     plan, storage, record = study.plan, study.storage, study.record
     item = [] if plan.items is None else ["item"]
     if wide and (same := [metric for metric in plan.measured if metric in ("test", "arm", *item, "holder", "told")]):
@@ -35,7 +33,7 @@ def frame_of(study: Follower, *, wide: bool) -> pd.DataFrame:
             columns["arm"] += [plan.arm_names[arm] for arm in part.arms[rows].tolist()]
             columns["metric"] += [plan.yields[lead] for lead in part.metrics[rows].tolist()]
             values = zip(part.values[rows].tolist(), more, strict=True)
-            columns["value"] += [(first, *(others or ())) for first, others in values]
+            columns["value"] += [tuple(map(as_number, (first, *(others or ())))) for first, others in values]
             columns["holder"] += part.holders[rows].tolist() if len(part.holders) else [""] * len(rows)
             columns["told"] += part.told[rows].tolist()
             if item:

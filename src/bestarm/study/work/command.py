@@ -10,12 +10,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from bestarm.parsing import read_json, read_number
-from bestarm.study.intake.values import Result, check_names, in_words
+from bestarm.noises.shares import is_share
+from bestarm.parsing import read_json
+from bestarm.study.intake.values import VERDICTS, Result, Value, check_names, in_words, typed
 from bestarm.study.study import Test
-from bestarm.study.work.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted
+from bestarm.study.work.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted, rescue
+from bestarm.study.work.reading import Reader, Unreadable
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, is_boolean
 
@@ -31,8 +33,12 @@ SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
 """Variables that commands do not get."""
 
 MOST_KEPT = 100_000
-"""Bytes kept of each stream: the first of standard output, the last of standard error."""
+"""Bytes kept of each stream: the last, whole lines of standard output."""
 
+_CUT = b"(the beginning is cut off)\n"
+
+_CAN_POLL = hasattr(os, "killpg")
+"""Whether pipes can be polled and groups of processes ended, as everywhere but on Windows."""
 _LOOK_EVERY = 0.1
 _PIECE = 1 << 16
 
@@ -47,8 +53,19 @@ class Command:
     """
 
     def __init__(
-        self, template: str, study: str, *, timeout: float | None = None, shell: bool = False, items: bool = False
+        self,
+        template: str,
+        study: str,
+        *,
+        timeout: float | None = None,
+        shell: bool = False,
+        items: bool = False,
+        readers: Mapping[str, Reader] | None = None,
+        has_results: bool = True,
     ) -> None:
+        """Until there are results, output that cannot be read is a mistake of the command, and no measurement."""
+        self._readers = readers or {}
+        self._has_results = has_results
         self._placeholder = _PLACEHOLDER_OR_ITEM if items else _PLACEHOLDER
         if timeout is not None and not timeout > 0:
             raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
@@ -97,14 +114,20 @@ class Command:
             # This is how a shell says that there is no such program, or that it may not be started.
             kind = NotStarted if self._shell and status in (126, 127) else MeasurementFailed
             raise kind(f"the command {how}{_end_of(errors)}")
+        refused = MeasurementRefused if self._has_results else NotStarted
         try:
-            return read_output(output, test.metrics)
+            found = read_output(output, test.metrics, self._readers)
+        except Unreadable as error:
+            raise refused(f"{error}{_end_of(errors)}{'' if self._has_results else rescue(self._study, test)}") from None
         except InvalidInput as error:
             shown = output.strip()[:200]
             why = "" if len(test.metrics) == 1 else f" ({error})"
-            raise MeasurementRefused(
+            raise refused(
                 f"the command must print {wanted(test.metrics)}, and printed {shown!r}{why}{_end_of(errors)}"
+                f"{'' if self._has_results else rescue(self._study, test)}"
             ) from None
+        self._has_results = True
+        return found
 
     def _run(self, command: str | list[str], environment: dict[str, str]) -> tuple[str, str, int]:
         with self._lock:
@@ -223,7 +246,7 @@ def _end_of(errors: str) -> str:
     return f"; it said: {said[-_KEPT:]}" if said else ""
 
 
-def read_output(text: str, metrics: Sequence[str]) -> Result:
+def read_output(text: str, metrics: Sequence[str], readers: Mapping[str, Reader] | None = None) -> Result:
     """The result of a test of `metrics` that a command printed. `InvalidInput` says what is wrong with it.
 
     >>> read_output("1.5\\n", ["time"])
@@ -232,12 +255,32 @@ def read_output(text: str, metrics: Sequence[str]) -> Result:
     {'time': 1.5, 'memory': 340}
     >>> read_output("time 1.5\\nmemory 340\\n", ["time", "memory"])
     {'time': 1.5, 'memory': 340.0}
+    >>> read_output("3 of 105800\\n", ["errors"])
+    '3 of 105800'
+
+    With `readers`, each metric is what its reader finds; `Unreadable` says which cannot be read.
+
+    >>> from bestarm.study.work.reading import reader_of
+    >>> read_output("took 1.5 s", ["time"], {"time": reader_of("metric", "regex:took ([0-9.]+)")})
+    1.5
     """
-    if len(metrics) == 1 and len(text.split()) == 1 and not text.lstrip().startswith("{"):
-        return read_number(text, "the command's output")
+    if readers:
+        values = {metric: _found(text, metric, readers[metric]) for metric in metrics}
+        return values if len(values) > 1 else next(iter(values.values()))
+    is_alone = len(text.split()) == 1 or is_share(text)
+    if len(metrics) == 1 and is_alone and not text.lstrip().startswith("{"):
+        return typed(text, "the command's output")
     found = _object(text) if text.lstrip().startswith("{") else _lines(text)
     check_names(metrics, found)
     return found
+
+
+def _found(text: str, metric: str, reader: Reader) -> Value:
+    try:
+        return typed(reader(text), metric)
+    except (Unreadable, InvalidInput) as error:
+        how = "" if isinstance(error, Unreadable) else f"{reader.text}: "
+        raise Unreadable(f"{quoted(metric)} cannot be read with {how}{error}") from None
 
 
 def wanted(metrics: Sequence[str]) -> str:
@@ -247,16 +290,17 @@ def wanted(metrics: Sequence[str]) -> str:
     return f"the values of {in_words(metrics)}, as a JSON object or as lines `name value`"
 
 
-def _object(text: str) -> dict[str, float]:
+def _object(text: str) -> dict[str, Value]:
     data = read_json(text)
     for name, value in data.items():
-        if not is_boolean(value) and not isinstance(value, int | float):
+        is_one = is_boolean(value) or isinstance(value, int | float) or is_share(value)
+        if not is_one and value not in [*VERDICTS]:
             raise InvalidInput(quoted(name), value, "must be a number", shown=quoted(value))
     return dict(data)
 
 
-def _lines(text: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+def _lines(text: str) -> dict[str, Value]:
+    found: dict[str, Value] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         *words, number = line.rsplit(maxsplit=1)
         if not words:
@@ -264,7 +308,7 @@ def _lines(text: str) -> dict[str, float]:
         [name] = words
         if name in found:
             raise InvalidInput("line", line, f"there is a value of {quoted(name)} already", shown=quoted(line))
-        found[name] = read_number(number, name)
+        found[name] = typed(number, name)
     return found
 
 
@@ -274,6 +318,8 @@ def watch_process(process: subprocess.Popen[bytes], timeout: float | None) -> tu
     Processes that it started may go on and keep its streams open. They are not waited for. If it takes longer than
     `timeout` seconds, it is ended with everything it started, and `TimeoutExpired` has its error output.
     """
+    if not _CAN_POLL:
+        return _watch_at_its_end(process, timeout)
     assert process.stdout is not None
     assert process.stderr is not None
     give_up = None if timeout is None else time.monotonic() + timeout
@@ -289,7 +335,9 @@ def watch_process(process: subprocess.Popen[bytes], timeout: float | None) -> tu
             for key, _ in streams.select(0 if ended else _LOOK_EVERY):
                 data = os.read(key.fd, _PIECE)
                 if data:
-                    _keep(kept[key.fd], data, first=key.fd == process.stdout.fileno())
+                    kept[key.fd] += data
+                    # One byte more tells that some are missing.
+                    del kept[key.fd][: max(0, len(kept[key.fd]) - MOST_KEPT - 1)]
                 else:
                     streams.unregister(key.fd)
                 ended = ended and not data
@@ -304,12 +352,24 @@ def watch_process(process: subprocess.Popen[bytes], timeout: float | None) -> tu
                 process.wait()
                 assert timeout is not None
                 raise subprocess.TimeoutExpired(process.args, timeout, stderr=_text(errors))
-    return _text(output), _text(errors), process.returncode
+    return _text(_last_lines(output)), _text(errors), process.returncode
 
 
-def _keep(kept: bytearray, data: bytes, *, first: bool) -> None:
-    kept += data[: MOST_KEPT - len(kept)] if first else data
-    del kept[: max(0, len(kept) - MOST_KEPT)]
+def _watch_at_its_end(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[str, str, int]:
+    """The same where pipes cannot be polled, as on Windows. There, what a process started and left behind is waited for
+    as long as it keeps the streams open, and is not ended with it."""
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        said = process.communicate()[1]
+        raise subprocess.TimeoutExpired(error.cmd, error.timeout, stderr=_text(said[-MOST_KEPT:])) from None
+    return _text(_last_lines(output)), _text(errors[-MOST_KEPT:]), process.returncode
+
+
+def _last_lines(output: bytes | bytearray) -> bytes | bytearray:
+    """The last lines, all of them whole: the rest of one that is cut off could be read as another number."""
+    return output if len(output) <= MOST_KEPT else _CUT + output[-MOST_KEPT:].partition(b"\n")[2]
 
 
 def _has_ended(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
@@ -324,10 +384,13 @@ def _has_ended(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
 def end_process(process: subprocess.Popen[bytes]) -> None:
     """End a process and everything it started, if it has not ended."""
     try:
-        os.killpg(process.pid, signal.SIGKILL)
+        if _CAN_POLL:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
     except (ProcessLookupError, PermissionError):
         process.kill()
 
 
-def _text(data: bytearray) -> str:
+def _text(data: bytes | bytearray) -> str:
     return data.decode("utf-8", "replace")

@@ -33,7 +33,6 @@ class Screen:
 
     every: float = _EVERY
     """Seconds between two looks."""
-    is_redrawn: bool = True
 
     def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None:
         raise NotImplementedError
@@ -62,7 +61,7 @@ class Terminal(Screen):
 class Printed(Screen):
     """A line now and then."""
 
-    every, is_redrawn = _EVERY_LINE, False
+    every = _EVERY_LINE
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -130,8 +129,7 @@ class Display:
     def __enter__(self) -> Display:
         self._screen = _screen(self._console)
         self._started = time.monotonic()
-        if self._screen.is_redrawn:
-            self._forecast.start()
+        self._forecast.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -154,7 +152,7 @@ class Display:
         self._history.append((now, status.tests))
         while now - self._history[0][0] > _RATE_SECONDS:
             self._history.popleft()
-        self._to_go = sum(question.tests for question in status.open) if status.open else math.inf
+        self._to_go = status.tests_left
         outlook = self._forecast.outlook if status.state == "running" else None
         self._screen.show(status, self._work(status, running, outlook), outlook)
 

@@ -1,42 +1,33 @@
-"""Workers that make a study's tests: ask the study, measure on any executor, tell the study."""
+"""Work on a study: ask it for tests, have them made anywhere, tell it their results."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
-import inspect
 import logging
-import os
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any, TypeVar
 
 from bestarm.analysis.status.waiting import SHOWN_AFTER
 from bestarm.analysis.status.words import difference
 from bestarm.answer import Answer
-from bestarm.problem import Budget, Plan, Problem
-from bestarm.simulation.executors import open_workers
+from bestarm.problem import Plan
 from bestarm.storage.base import Aside, Storage
 from bestarm.storage.errors import NameTaken, StorageError, StudyArchived
-from bestarm.storage.opening import open_storage
 from bestarm.study.intake.values import RefusedValue, Result
 from bestarm.study.live import LiveStudy
 from bestarm.study.record.amending import is_amended
 from bestarm.study.record.checks import most_held
 from bestarm.study.record.seeds import check_same_seeds
 from bestarm.study.study import AlreadyTold, Study, Test
-from bestarm.study.work.failures import Counted, Declared, MeasurementFailed, NotStarted
-from bestarm.study.work.watching import Display
-from bestarm.texts import quoted
-from bestarm.validation import InvalidInput, Parameter
+from bestarm.study.work.failures import Declared, MeasurementFailed, NotStarted, ProgramMistake, wrong_form
+from bestarm.study.work.pace import Pace, http_status
+from bestarm.validation import InvalidInput
 
 _log = logging.getLogger("bestarm")
-
-Measure = Callable[[str, str], Result] | Callable[[str, str, str], Result]
-"""Takes the names of an arm and a metric, and of an item if the study has items. Makes one fresh measurement, and
-returns it: a number, or numbers by metric."""
 
 PATIENCE = 120.0
 """For how many seconds a result is offered to a database that is out of reach."""
@@ -48,106 +39,8 @@ S = TypeVar("S", bound=LiveStudy)
 Watcher = Callable[[S, int], None]
 """Called now and then with the study and the number of tests under way."""
 
-
-def _measure(function: Callable[..., Result], names: tuple[str, ...], attempt: tuple[int, int]) -> Result:
-    """What an executor is asked to do. `attempt` tells calls apart for executors that recognize equal calls."""
-    return function(*names)
-
-
-def identify(
-    problem: Problem,
-    function: Measure,
-    *,
-    delta: float | None = None,
-    policy: str | None = None,
-    options: Mapping[str, Parameter] | None = None,
-    budget: float | Budget | None = None,
-    name: str | None = None,
-    storage: str | os.PathLike[str] | Storage | None = None,
-    executor: str | Executor | None = None,
-    workers: int | None = None,
-    failed_as: Counted = None,
-    timeout_as: Counted = None,
-    retries: int = 0,
-    seed: int | None = None,
-    items_seed: int | None = None,
-    watch: Watcher[Study] | None = None,
-    progress: bool = False,
-) -> Answer:
-    """Find the best feasible arm of `problem` by calling `function(arm, metric)` as often as it takes.
-
-    `executor` is any `concurrent.futures.Executor` (Dask's included), or "threads", "processes", "dask:ADDRESS" or
-    "ray:ADDRESS"; by default one thread makes one test at a time. With `storage` the study is durable: called again
-    with the same problem and name, it goes on where it stopped. `budget` is the number of calls after which it stops
-    without an answer, or a `Budget`; called again with a larger one, it goes on.
-
-    If one test yields several metrics, `function` is called with all their names, such as "time + memory", and returns
-    a dictionary with a value for each. With items it is called as `function(arm, metric, item)`.
-
-    A call that raises stops the work with `MeasurementFailed`, because you have to say what it counts as. `failed_as`
-    is the value of a failure, for every metric or by metric, and `timeout_as` that of a `TimeoutError`. Or `retries=N`
-    says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
-    that the metric cannot take always stops the work: the noise stated for it is wrong.
-
-    `seed` and `items_seed` are those of `Study.create`: drawn at random for a new study unless they are stated.
-
-    With `progress`, what is known, what is open and how long it will take is shown as it goes on: on standard error,
-    redrawn on a terminal and a line now and then elsewhere, or below the cell of a notebook.
-
-    >>> import random
-    >>> import bestarm as ba
-    >>> rng = random.Random(1)
-    >>> problem = ba.Problem(arms=["red", "blue"], objective=ba.maximize("clicks", noise=ba.Bernoulli()))
-    >>> rates = {"red": 0.2, "blue": 0.7}
-    >>> answer = ba.identify(problem, lambda arm, metric: rng.random() < rates[arm], delta=0.05)
-    >>> answer.arm
-    'blue'
-    """
-    if problem.items is not None:
-        _check_takes_items(function)
-    kept = open_storage(":memory:" if storage is None else storage, create=True)
-    plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options, budget=budget)
-    study = create_or_open(plan, kept, seed, items_seed)
-    declared = Declared.of(study.plan, failed_as, timeout_as, retries)
-    alone = executor is None and workers is None
-    # If executors retried on their own, what is recorded would depend on its value.
-    with contextlib.closing(open_workers(executor, 1 if alone else workers, retries=0)) as pool:
-
-        def submit(test: Test, tries: int) -> Future[Any]:
-            names = (test.arm, test.metric, *([] if test.item is None else [test.item]))
-            call = (_measure, function, names, (test.id, tries))
-            try:
-                return pool.call(*call)
-            except BrokenExecutor:
-                if not pool.replace_broken():
-                    raise
-                return pool.call(*call)
-
-        if not progress:
-            return drive(study, submit, pool.count, declared=declared, watch=watch)
-        with Display(study, shows_end=True) as display:
-
-            def watch_both(study: Study, running: int) -> None:
-                display(study, running)
-                if watch is not None:
-                    watch(study, running)
-
-            # What it waits for is shown, and need not be logged.
-            return drive(study, submit, pool.count, declared=declared, watch=watch_both, says=False)
-
-
-def _check_takes_items(function: Callable[..., Result]) -> None:
-    """Complain of a function that takes no item. Otherwise every call would fail, and might count as a failed test."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return  # not every callable has a signature
-    try:
-        signature.bind("arm", "metric", "item")
-    except TypeError:
-        called = getattr(function, "__name__", quoted(function))
-        reason = f"must take (arm, metric, item), because the problem has items; it takes {signature}"
-        raise InvalidInput("function", called, reason, shown=called) from None
+Submit = Callable[[Test, int], Future[Any]]
+"""Starts a test that has failed so often. The future gets its result."""
 
 
 def create_or_open(
@@ -179,24 +72,39 @@ def create_or_open(
     return study
 
 
-def drive(
+def drive(study: S, submit: Submit, workers: int, **how: Any) -> Answer:
+    """`work` until the study is done. Returns its answer."""
+    work(study, submit, workers, **how)
+    answer: Answer | None = _patiently(lambda: study.answer)
+    assert answer is not None, "the study is done"
+    return answer
+
+
+def work(
     study: S,
-    submit: Callable[[Test, int], Future[Any]],
+    submit: Submit,
     workers: int,
     *,
     declared: Declared | None = None,
+    pace: Pace | None = None,
     watch: Watcher[S] | None = None,
     says: bool = True,
-) -> Answer:
-    """Keep `workers` tests under way until the study is done. `submit` starts one, given how often it has failed.
+    blocks: int | None = None,
+) -> None:
+    """Keep `workers` tests under way, as far as `pace` allows, until the study is done, or until so many blocks were
+    made. Tests are asked for when they can begin, and not before: what is known by then decides which they are.
 
     A failure without a declared value ends it, once everything else under way has ended. When interrupted
     by Ctrl-C or any other exception, it gives back the tests that are not finished. Unless `says` is false, it logs it
     when everything waits for another holder's test.
     """
-    declared = declared or Declared()
+    declared, pace = declared or Declared(), pace or Pace()
     workers = min(workers, most_held(study.plan))
+    # The first of many calls begin while the next ones are asked for. Then they do not all end at once, either.
+    at_once = max(4, workers // 2)
     held: dict[int, Test] = {}
+    block: list[Test] = []
+    """Tests of a block that are ours and not under way: each block is made in one place."""
     running: dict[Future[Any], Test] = {}
     failures: dict[int, int] = {}
     notice = Notice()
@@ -206,24 +114,43 @@ def drive(
         while True:
             if stopped is not None and not running:
                 raise stopped
-            room = workers - len(running) if stopped is None else 0
-            tests = _patiently(functools.partial(study.ask, room)) if room else []
-            held.update((test.id, test) for test in tests)
+            room = pace.room(min(at_once, workers - len(running))) if stopped is None else 0
+            if study.plan.blocks is not None:
+                if blocks == 0 and not block and not running and stopped is None:
+                    break
+                if room and not block and not running:
+                    block = _patiently(functools.partial(new_block, study))
+                    held.update((test.id, test) for test in block)
+                    blocks = blocks if blocks is None or not block else blocks - 1
+                tests, block = block[:room], block[room:]
+            else:
+                tests = _patiently(functools.partial(study.ask, room)) if room else []
+                held.update((test.id, test) for test in tests)
+            pace.begin(len(tests))
             for test in tests:
                 running[submit(test, failures.get(test.id, 0))] = test
             if not running and not tests and stopped is None and _patiently(lambda: study.done):
                 break
+            # Where all that may begin has begun, look again when more may. If there was nothing to begin, others are at
+            # work: look again soon.
+            is_paced = len(tests) == room and len(running) < workers and stopped is None
+            patience = pace.seconds(_POLL) if is_paced else _POLL
             if not running:
-                # Nothing to do here means that others are at work. Look again soon.
-                time.sleep(_POLL)
-            for future in wait(running, timeout=_POLL, return_when=FIRST_COMPLETED).done:
-                test = running.pop(future)
+                time.sleep(patience)
+            ended = {future: running.pop(future) for future in _ended(running, patience)}
+            interrupted = [future for future in ended if _is_interrupted(future)]
+            for future in interrupted:
+                del ended[future]
+            for test in ended.values():
                 del held[test.id]
+            for future, test in _tell_together(study, ended, pace).items():
                 try:
-                    _tell(study, test, future, declared, failures, alone=workers == 1)
+                    _tell(study, test, future, declared, pace, failures, alone=workers == 1)
                 except MeasurementFailed as error:
                     # Finish what is under way first. Giving it back would favor quick results.
                     stopped = stopped or error
+            for future in interrupted:
+                future.result()
             if says:
                 notice.look(study)
             if watch is not None:
@@ -234,10 +161,32 @@ def drive(
         if held:
             # If the database is out of reach, they come free on their own once our heartbeat is missed.
             with contextlib.suppress(StorageError, StudyArchived):
-                study.release(held.values())
-    answer: Answer | None = _patiently(lambda: study.answer)
-    assert answer is not None, "the study is done"
-    return answer
+                if study.plan.blocks is None:
+                    study.release(held.values())
+                for test in held.values() if study.plan.blocks is not None else ():
+                    study.abandon(test, "the block was interrupted")
+
+
+def new_block(study: LiveStudy) -> list[Test]:
+    """The next block, to be made here as a whole. What is left of one that was begun elsewhere is given up: here it
+    would not be the same block."""
+    while is_rest_of_block(study, tests := study.ask_block()):
+        for test in tests:
+            study.abandon(test, "the block was begun elsewhere, and its rest was not made")
+    return tests
+
+
+def is_rest_of_block(study: LiveStudy, tests: Sequence[Test]) -> bool:
+    """Whether others have held tests of the block that these are of."""
+    blocks = study.plan.blocks
+    if blocks is None or not tests:
+        return False
+    label = blocks.label_in(tests[0].item or "")
+    mine = {test.id for test in tests}
+    return tests[0].item != f"{label} {blocks.place(0)}" or any(
+        blocks.label_in(test.item or "") == label and (row.attempts > 1 or row.id not in mine)
+        for test, row in study.pending()
+    )
 
 
 def settle_failures(study: LiveStudy, declared: Declared) -> None:
@@ -259,24 +208,84 @@ def _plain(result: Mapping[str, float]) -> Result:
     return result if len(result) > 1 else next(iter(result.values()))
 
 
+def _ended(running: Mapping[Future[Any], Test], patience: float) -> list[Future[Any]]:
+    """Those that have ended, in the order of their tests. Waits for the first one, for so many seconds."""
+    done = wait(running, timeout=patience, return_when=FIRST_COMPLETED).done
+    return sorted(done, key=lambda future: running[future].id)
+
+
+def _is_interrupted(future: Future[Any]) -> bool:
+    """Whether what measured was to end, as by Ctrl-C or sys.exit(). That is no result, and no failure of the test."""
+    return not future.cancelled() and not isinstance(future.exception(), Exception | None)
+
+
+def _wrong(study: LiveStudy, test: Test, result: object) -> str:
+    """Why it is no result of the test, whatever the values; empty if it is one."""
+    duels = {metric for part in study.plan.parts if part.noise.words for metric in (*part.measures, part.judge)}
+    return wrong_form(test.metrics, result, takes_verdicts=not duels.isdisjoint(test.metrics))
+
+
+def _tell_together(study: LiveStudy, ended: dict[Future[Any], Test], pace: Pace) -> dict[Future[Any], Test]:
+    """Tell the results of several tests at once. Returns the others, of which something is to be said."""
+    results = {
+        future: test
+        for future, test in ended.items()
+        if not future.cancelled() and future.exception() is None and not _wrong(study, test, future.result())
+    }
+    if len(results) < 2:
+        return ended
+    try:
+        _patiently(lambda: study.tell_many([(test, future.result()) for future, test in results.items()]))
+    except InvalidInput:
+        return ended  # each on its own shows which it is
+    pace.go_on()
+    return {future: test for future, test in ended.items() if future not in results}
+
+
 def _tell(
-    study: LiveStudy, test: Test, future: Future[Any], declared: Declared, failures: dict[int, int], *, alone: bool
+    study: LiveStudy,
+    test: Test,
+    future: Future[Any],
+    declared: Declared,
+    pace: Pace,
+    failures: dict[int, int],
+    *,
+    alone: bool,
 ) -> None:
-    """Tell a test's result, or what its failure counts as. If that is not declared, set it aside and stop."""
+    """Tell a test's result, or what its failure counts as. If that is not declared, set it aside and stop; if nothing
+    was measured, give it back and stop."""
     try:
         value: Result = future.result()
+        if mistake := _wrong(study, test, value):
+            raise ProgramMistake(mistake)
+        pace.go_on()
+    except ProgramMistake as error:
+        mistake = str(error)
+        _patiently(lambda: study.fail(test, mistake))
+        raise MeasurementFailed(
+            f"test {test.id} ({test.words}) was not made: {error}. The test is given back. Mend that, and "
+            f"{declared.words.go_on}."
+        ) from None
     except NotStarted as error:
         _patiently(lambda: study.release([test]))
         raise MeasurementFailed(f"test {test.id} ({test.words}) was not made: {error}") from error
     except Exception as error:
         kind, reason = _how(error, alone=alone)
-        counted = declared.result(test, kind)
+        is_transient = declared.is_transient(error)
+        if is_transient:
+            pace.pause(error)
+        counted = None if is_transient and declared.retry_on is not None else declared.result(test, kind)
         if counted is None:
             failures[test.id] = failures.get(test.id, 0) + 1
-            if not declared.may_retry(kind, failures[test.id]):
+            if not declared.may_retry(kind, failures[test.id], is_transient=is_transient):
+                if is_transient and declared.retry_on is not None:
+                    _patiently(lambda: study.fail(test, reason))
+                    raise _not_made(test, reason, declared, failures[test.id]) from error
                 _patiently(lambda: study.set_aside(test, reason, kind=kind))
                 raise _failed(study, test, kind, reason, declared, attempts=failures[test.id]) from error
-            _patiently(lambda: study.fail(test, reason))
+            # A test of a block is not made again: it might be elsewhere, which would not be the same block.
+            again = study.fail if study.plan.blocks is None else study.abandon
+            _patiently(lambda: again(test, reason))
             return
         value = _plain(counted)
     try:
@@ -294,11 +303,22 @@ def _how(error: Exception, *, alone: bool) -> tuple[Aside, str]:
     """How an attempt ended, and what to say about it."""
     if isinstance(error, MeasurementFailed):
         return error.kind, str(error)
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    status = http_status(error)
+    named = f"{'' if status is None else f'HTTP {status}, '}{type(error).__name__}"
+    reason = f"{named}: {error}" if str(error) else named
     if isinstance(error, TimeoutError):
         return "timed out", reason
     # A broken pool takes all of its tests down, whichever one broke it.
     return "lost" if isinstance(error, BrokenExecutor) and not alone else "failed", reason
+
+
+def _not_made(test: Test, reason: str, declared: Declared, attempts: int) -> MeasurementFailed:
+    """What to raise if a service did not do what was asked, and that was declared to be no result. The test is given
+    back."""
+    return MeasurementFailed(
+        f"test {test.id} ({test.words}) was not made {attempts} times, the last time: {reason}. The test is given "
+        f"back. Once the service is there, {declared.words.go_on}."
+    )
 
 
 def _failed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bestarm.storage.base import Amendment, MakeAmendment, Storage, StudyRecord
+from bestarm.storage.errors import BlockUnfinished
 from bestarm.testing.storages.common import (
     ANN,
     BOB,
@@ -71,6 +72,20 @@ def check_an_amendment_may_leave_what_is_planned(storage: Storage, study: NewStu
     storage.amend(study.key, "more", lambda record: _more(record)._replace(withdraws=False), ANN)
     rest = storage.hand_out(study.key, 2, ANN, None, 0, no_rounds)
     assert [(test.arm, test.metric) for test in rest] == [(0, 1), (1, 0)]
+
+
+def check_an_amendment_may_wait_for_what_is_planned(storage: Storage, study: NewStudy) -> None:
+    def change(record: StudyRecord) -> Amendment:
+        return _more(record)._replace(waits=True)
+
+    storage.hand_out(study.key, 1, ANN, None, 0, one_round((0, 0, 20), (1, 0, 21)))
+    before = study.seen()
+    with must_refuse("not been handed out", kind=BlockUnfinished):
+        storage.amend(study.key, "more", change, ANN)
+    assert study.seen() == before
+    storage.hand_out(study.key, 1, ANN, None, 0, no_rounds)
+    storage.amend(study.key, "more", change, ANN)
+    assert study.found().plan.endswith("+")
 
 
 def check_a_plan_made_before_an_amendment_is_made_again(storage: Storage, study: NewStudy) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bestarm.storage.base import Issued, Storage
+from bestarm.storage.base import Issued, Rounds, Storage
 from bestarm.storage.columns import Given
+from bestarm.storage.errors import BlockTaken, BlockUnfinished, HoldsEnough
 from bestarm.testing.storages.common import ANN, BOB, LONG, SHORT, NewStudy, must_refuse, no_rounds, one_round
 from bestarm.validation import InvalidInput
 
@@ -124,3 +125,49 @@ def check_places_are_given_under_the_lock(storage: Storage, study: NewStudy) -> 
     with must_refuse("key", "k"):
         storage.give(study.key, [(0, 0, 1.0, (2.0,), 9), given[1]], BOB, "", request="k", places=places)
     assert storage.issued(study.key) == 3
+
+
+def check_blocks_are_not_mixed(storage: Storage, study: NewStudy) -> None:
+    """Tests that come free while the next block is planned are handed out alone, and so is each block."""
+    block = [(0, 0, 10), (1, 0, 11), (2, 0, 12)]
+    ann = storage.hand_out(study.key, 3, ANN, LONG, 0, one_round(*block), one_plan=True)
+
+    def plan_while_others_release(count: int) -> Rounds:
+        storage.release(study.key, [2, 3], ANN)
+        return [[*block]]
+
+    freed = storage.hand_out(study.key, 3, BOB, LONG, 0, plan_while_others_release, one_plan=True)
+    assert freed == ann[1:]
+    second = storage.hand_out(study.key, 2, BOB, LONG, 0, one_round(*block), one_plan=True)
+    assert [test.id for test in second] == [4, 5]
+    with must_refuse("holder", kind=HoldsEnough):
+        storage.hand_out(study.key, 3, BOB, LONG, 0, no_rounds, most=6, one_plan=True)
+    storage.release(study.key, [2, 4, 5], BOB)
+    for expected in ([2], [4, 5], [6]):
+        assert [test.id for test in storage.hand_out(study.key, 3, ANN, LONG, 0, no_rounds, one_plan=True)] == expected
+
+
+def check_only_free_tests_are_handed_out_where_none_may_be_new(storage: Storage, study: NewStudy) -> None:
+    """What was planned before stays where it is, and can be handed out later."""
+    storage.hand_out(study.key, 2, ANN, LONG, 0, one_round((0, 0), (1, 0), (2, 0)))
+    assert storage.hand_out(study.key, 5, BOB, LONG, 0, no_rounds, none_new=True) == []
+    storage.release(study.key, [2], ANN)
+    assert [test.id for test in storage.hand_out(study.key, 5, BOB, LONG, 0, no_rounds, none_new=True)] == [2]
+    assert storage.issued(study.key) == 2
+    assert [test.id for test in storage.hand_out(study.key, 5, BOB, LONG, 0, no_rounds)] == [3]
+
+
+def check_a_named_block_is_given_once(storage: Storage, study: NewStudy) -> None:
+    rows: list[Given] = [(0, 0, 1.0, (), 0), (1, 0, 2.0, (), 10)]
+    for _ in range(2):
+        given = storage.give(study.key, rows, ANN, "", [0], request="r1", names=["Monday", "Tuesday"])
+        assert list(given) == [1, 2]
+    with must_refuse("item", "Tuesday", kind=BlockTaken):
+        storage.give(study.key, rows, ANN, "file.csv", [0], names=["Wednesday", "Tuesday"])
+    # Nothing of what was refused is there.
+    assert list(storage.give(study.key, rows, ANN, "file.csv", [0], names=["Wednesday", "Thursday"])) == [3, 4]
+    storage.hand_out(study.key, 1, ANN, LONG, 0, one_round((0, 0, 20), (1, 0, 21)), one_plan=True)
+    with must_refuse("not been handed out", kind=BlockUnfinished):
+        storage.give(study.key, rows[:1], ANN, "", names=["Friday"])
+    assert [test.id for test in storage.hand_out(study.key, 1, ANN, LONG, 0, no_rounds, one_plan=True)] == [6]
+    assert list(storage.give(study.key, rows[:1], ANN, "", names=["Friday"])) == [7]

@@ -35,7 +35,7 @@ def check_entries_stop_at_the_first_gap(storage: Storage, study: NewStudy) -> No
     part = next(storage.entries(study.key, 0))
     assert [str(column.dtype) for column in part] == [
         *("int64", "int64", "int64", "float64", "int8", "float64", "int64", "object"),
-        *("object", "int64", "float64"),
+        *("object", "int64", "float64", "int8"),
     ]
     assert len(part.more) == len(part.items) == 0
     # A storage need not say who told.
@@ -112,6 +112,8 @@ def check_history_has_every_test(storage: Storage, study: NewStudy) -> None:
         (3, 0, 0, False, False),
         (4, 4, 2, True, True),
     ]
+    given = [one for part in storage.entries(study.key, 0, gaps=True) for one in part.given.tolist()]
+    assert given in ([0, 1], [])
     told = [[(told.value, told.holder) for told in t.outcomes] for t in history]
     assert told == [[], [], [(3.0, BOB)], [(0.5, ANN)]]
     assert all(t.issued <= told.time for t in history for told in t.outcomes)

@@ -1,8 +1,7 @@
-// The service: requests with the token, errors as the service words them, and live events with reconnection.
+// The service: requests, errors as the service words them, and live events with reconnection.
 
 import { released } from "./press.js";
-
-const KEY = "bestarm.token";
+import { at } from "./root.js";
 
 /** What the service refused, in its words; `complaints` has each thing that is wrong, with its field and value. */
 export class ApiError extends Error {
@@ -15,27 +14,8 @@ export class ApiError extends Error {
   }
 }
 
-let memory = "";
-
-export function token() {
-  try {
-    return sessionStorage.getItem(KEY) || "";
-  } catch {
-    return memory;
-  }
-}
-
-export function setToken(text) {
-  memory = text;
-  try {
-    if (text) sessionStorage.setItem(KEY, text);
-    else sessionStorage.removeItem(KEY);
-  } catch {
-    // Without storage the token lasts until the page is left.
-  }
-}
-
-const headers = (more = {}) => (token() ? { ...more, Authorization: `Bearer ${token()}` } : more);
+/** The service wants this header with whatever changes something: a page of another site cannot send it. */
+const BY_SCRIPT = { "X-Requested-With": "bestarm" };
 
 let onRefused = () => {};
 
@@ -58,10 +38,12 @@ async function failure(response) {
   return new ApiError(response.status, reason, error);
 }
 
-/** Pages offer only what the token's role allows: `data-needs` and `data-lacks` in css/base.css. */
+/** Pages offer only what the token's role allows: `data-needs` and `data-lacks` in css/base.css. Its name need not be typed. */
 function noteRole(response) {
   const role = response.headers.get("Bestarm-Role");
+  const name = response.headers.get("Bestarm-Name");
   if (role) document.documentElement.dataset.role = role;
+  if (name) document.documentElement.dataset.visitor = decodeURIComponent(name);
 }
 
 /** Whether the visitor may look and nothing else, as far as is known. */
@@ -71,7 +53,7 @@ export const readsOnly = () => document.documentElement.dataset.role === "read";
 async function request(path, options) {
   let response;
   try {
-    response = await fetch(path, { ...options, headers: headers(options.headers), cache: "no-store" });
+    response = await fetch(at(path), { ...options, headers: { ...BY_SCRIPT, ...options.headers }, cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "the service cannot be reached");
@@ -123,8 +105,8 @@ function newKey() {
   return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(16).padStart(8, "0")).join("");
 }
 
-async function postOnce(path, type, body) {
-  const what = `${path}\n${body}`;
+async function postOnce(path, type, body, about = body) {
+  const what = `${path}\n${about}`;
   const key = unanswered.get(what) ?? newKey();
   unanswered.set(what, key);
   try {
@@ -147,23 +129,31 @@ export async function post(path, body) {
   return postOnce(path, "application/json", JSON.stringify(body));
 }
 
-export async function postCsv(path, text) {
-  return postOnce(path, "text/csv", text);
+export async function postFile(path, file) {
+  // An Excel workbook is a zip file, and says so in its first letters, whatever its name.
+  const isWorkbook = (await file.slice(0, 2).text()) === "PK";
+  return postOnce(path, isWorkbook ? "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" : "text/csv", file, `${file.name} ${file.size} ${file.lastModified}`);
 }
 
-/** Save a file of the service's. A link cannot carry the token, so the file goes through memory where there is one. */
-export async function download(path, filename) {
+/** Exchange a token for a cookie, which the browser sends from then on and no script can read. */
+export async function signIn(token) {
+  await send("/api/session", {
+    method: "POST", headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` }, body: "{}",
+  });
+  const response = await request("/api/session", {});
+  if (response.status === 401) throw new ApiError(0, "This browser keeps no cookie of this page, and signing in takes one.");
+}
+
+export async function signOut() {
+  await send("/api/session/end", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+}
+
+/** Save a file of the service's. */
+export function download(path, filename) {
   const link = document.createElement("a");
   link.download = filename;
-  if (!token()) {
-    link.href = path;
-    link.click();
-    return;
-  }
-  const blob = await (await send(path, {})).blob();
-  link.href = URL.createObjectURL(blob);
+  link.href = at(path);
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 const SILENCE = 45_000;

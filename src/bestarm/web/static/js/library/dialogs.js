@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { h, newId, replace } from "./dom.js";
 import { typed } from "./fields.js";
-import { visitorName } from "./visitor.js";
+import { rememberVisitor, visitorName } from "./visitor.js";
 
 /** The error is shown elsewhere in the dialog. */
 const STAY = Symbol("stay");
@@ -39,12 +39,42 @@ function open(title, children, confirm, read) {
   });
 }
 
-/** The reason, which may be empty, or null if the user canceled. */
+/** What ending a test without a result means, and what it costs. */
+export const GIVING_UP = "A result that is given up is no longer expected and will be refused. Results that wait for it count at once; the study does without it, and asks for another test if it needs one. Right where a test is lost, or cannot be made soon. Fair only if the reason has nothing to do with what the result would have been.";
+export const MAKING_AGAIN = "An attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. It costs one more measurement, and results that wait for it go on waiting until then: if it cannot be made soon, give it up instead. Fair only if the reason has nothing to do with what the result would have been; otherwise enter the value that a failure counts as.";
+
+/** The reason that was typed: readers of the report need it. */
+function stated(input) {
+  const reason = input.value.trim();
+  if (reason) return reason;
+  input.setAttribute("aria-invalid", "true");
+  input.focus();
+  throw new Error("Say why: the log and the report show the reason.");
+}
+
+/** The name to record something under. Where none is known, the visitor is asked for it, once. */
+export async function signature() {
+  if (visitorName()) return visitorName();
+  const input = h("input", { id: newId("name"), maxlength: 100, autocomplete: "name", class: "wide" });
+  const name = await open("Your name",
+    [h("p", {}, "The log and the report say who asked for tests, and who recorded what. This browser remembers the name."),
+      h("div", { class: "field" }, h("label", { for: input.id }, "Name"), input)],
+    "Go on", async () => {
+      if (!input.value.trim()) throw new Error("Type a name, or the name of the bench or the program that measures.");
+      return input.value.trim();
+    });
+  if (name === null) throw new Error("Nothing was done: it is recorded under a name.");
+  rememberVisitor(name);
+  for (const box of document.querySelectorAll(".name-box")) box.value = name;
+  return visitorName();
+}
+
+/** The reason, or null if the user canceled. */
 export function askReason(title, explanation) {
   const input = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
   return open(title,
-    [h("p", {}, explanation), h("div", { class: "field" }, h("label", { for: input.id }, "Reason (optional)"), input)],
-    "Confirm", async () => input.value.trim());
+    [h("p", {}, explanation), h("div", { class: "field" }, h("label", { for: input.id }, "Reason"), input)],
+    "Confirm", async () => stated(input));
 }
 
 /**
@@ -67,7 +97,7 @@ export async function unlessFar(send, confirmed) {
 /** Record what the visitor typed; `typed` has it as the check takes it. Null if the visitor canceled. */
 export async function recordTyped(base, typed, record) {
   return unlessFar(async () => {
-    await post(`${base}/check-far`, { ...typed, holder: visitorName() });
+    await post(`${base}/check-far`, { ...typed, holder: visitorName() || undefined });
     return record();
   }, record);
 }
@@ -89,7 +119,7 @@ export function askCorrection(what, values, save) {
   return open("Correct a result",
     [h("p", {}, what, " The old result stays in the log. Look for mistakes by a rule that does not depend on values: correcting only surprising values voids the guarantee."),
       values.element,
-      h("div", { class: "field" }, h("label", { for: reason.id }, "Reason (optional)"), reason)],
+      h("div", { class: "field" }, h("label", { for: reason.id }, "Reason"), reason)],
     "Correct", async () => {
       values.unmark();
       if (!values.check()) return STAY;
@@ -97,13 +127,14 @@ export function askCorrection(what, values, save) {
         values.first.focus();
         throw new Error("Type at least one value.");
       }
+      const why = stated(reason);
       try {
-        if (await save(values.read(), reason.value.trim()) === null) return STAY;
+        if (await save(values.read(), why) === null) return STAY;
       } catch (problem) {
-        const box = (problem.complaints ?? []).map((one) => values.about(one)).find(Boolean);
-        if (!box) throw problem;
-        box.mark(problem.complaints[0].reason);
-        box.input.focus();
+        const boxes = (problem.complaints ?? []).map((one) => ({ one, box: values.about(one) })).filter(({ box }) => box);
+        if (!boxes.length) throw problem;
+        for (const { one, box } of boxes) box.mark(one.reason);
+        boxes[0].box.input.focus();
         return STAY;
       }
       return true;

@@ -1,6 +1,7 @@
 // The labelled controls of a form, each with a place for a complaint.
 
 import { h, newId, replace } from "./dom.js";
+import { readTyped } from "./numbers.js";
 
 /** All controls of a form, by the path of the field that they fill in. */
 export class Fields {
@@ -15,6 +16,10 @@ export class Fields {
     const help = hint ? h("span", { class: "hint", id: `${control.id}-hint` }, hint) : null;
     control.setAttribute("aria-describedby", [help?.id, error.id].filter(Boolean).join(" "));
     const entry = { control, error, label };
+    control.addEventListener("input", () => {
+      control.removeAttribute("aria-invalid");
+      replace(error);
+    });
     this.controls.set(path, entry);
     return h("div", { class: "field" }, h("label", { for: control.id }, label), control, help, error);
   }
@@ -44,14 +49,9 @@ export class Fields {
 export const text = (attributes = {}) => h("input", { autocomplete: "off", ...attributes });
 export const decimal = (attributes = {}) => text({ inputmode: "decimal", ...attributes });
 
-/** A number as `parsing.py` reads it. */
-const DECIMAL = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
-
-/** What was typed as a number, or as it stands for the service to complain about. */
-export function typed(written) {
-  const trimmed = written.trim();
-  const value = Number(trimmed);
-  return DECIMAL.test(trimmed) && Number.isFinite(value) ? value : trimmed;
+/** What was typed as a number, or as it stands for the service to complain about. 5% of a `rate` is 0.05. */
+export function typed(written, { rate = false } = {}) {
+  return readTyped(written, { rate }).value ?? written.trim();
 }
 
 /** The same for a control that may stay empty. */

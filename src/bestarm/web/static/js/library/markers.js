@@ -23,6 +23,12 @@ export function marker(verdict, x, y, answer = false) {
   }
 }
 
+/** A value that is saved and does not count yet. */
+export const hollow = (x, y) => s("circle", { class: "marker waiting", cx: x, cy: y, r: 3.6 });
+
+/** The same for use in text and tables. */
+export const hollowBadge = () => s("svg", { class: "glyph", width: 12, height: 12, viewBox: "0 0 12 12", "aria-hidden": "true" }, hollow(6, 6));
+
 /** The marker alone, for use in text and tables. */
 export function badge(verdict, answer = false) {
   return s("svg", { class: "glyph", width: 18, height: 18, viewBox: "0 0 18 18", "aria-hidden": "true" },

@@ -1,6 +1,7 @@
 // Numbers, times and conclusions in words.
 
 import { isolated, named } from "./dom.js";
+import { nounOf } from "./nouns.js";
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const digits = [3, 4].map((n) => new Intl.NumberFormat("en", { maximumSignificantDigits: n, useGrouping: true }));
@@ -19,8 +20,9 @@ export function number(x, significant = 4, spread = 0) {
   const size = Math.abs(x);
   const needed = digitsFor(size, spread, significant);
   if (needed > Math.max(significant, 6)) return String(Number(x.toPrecision(needed)));
-  if (size !== 0 && (size < 1e-4 || size >= 1e7)) return x.toExponential(2);
-  return size >= 1e3 ? whole.format(x) : digits[significant - 3].format(x);
+  if (size !== 0 && (size < 1e-6 || size >= 1e9)) return x.toExponential(2);
+  if (size === 0) return "0";
+  return size >= 1e3 ? whole.format(x) : digits[significant - 3].format(x).replace(/^-0$/, "0");
 }
 
 /** The ends of an interval, as finely as its width deserves. */
@@ -28,7 +30,7 @@ function range(low, high) {
   const ends = [low, high];
   if (low !== null && high !== null && high > low) {
     const step = 10 ** (Math.floor(Math.log10(high - low)) - 2);
-    ends.forEach((end, k) => { ends[k] = Math.round(end / step) * step; });
+    ends.forEach((end, k) => { ends[k] = Math.round(end / step) * step || 0; });
   }
   return ends.map((end) => (end === null ? "no limit" : number(end, 4, (high ?? end) - (low ?? end))));
 }
@@ -69,6 +71,9 @@ export function percent(share) {
   if (share < 0.01) return "under 1%";
   return `${per > 99 && per < 100 ? Math.floor(per * 10) / 10 : Math.floor(per)}%`;
 }
+
+/** A share in percent, as the user gave it. */
+export const percentOf = (share) => `${parseFloat((100 * share).toPrecision(10))}%`;
 
 /** 1 − δ as the user gave δ. */
 export function promised(delta) {
@@ -131,7 +136,7 @@ export const VERDICTS = ["feasible", "open", "worse", "infeasible", "retired"];
 export const VERDICT_WORDS = {
   feasible: "Feasible: satisfies every constraint",
   open: "Open: not decided yet",
-  worse: "Worse: beaten by another arm",
+  worse: "Worse: beaten by another",
   infeasible: "Infeasible: violates a constraint",
   retired: "Retired: no longer part of the question",
 };
@@ -148,6 +153,9 @@ function goodWords(study) {
   return `${feasibleWords(study)} and ${best}`;
 }
 
+/** How far a study is: the one measure of progress, wherever it is shown. */
+export const evidenceWords = (study) => `${Math.floor(100 * (study.progress ?? 0))}% of the evidence needed`;
+
 /** What is certain without an answer: how many arms are out, in a study or in its line in the list. */
 export function certainWords(study) {
   if (isVoid(study)) return "";
@@ -155,7 +163,7 @@ export function certainWords(study) {
   const out = arms - (study.candidates?.length ?? study.left ?? arms);
   const known = [
     study.feasible?.includes(study.leader) ? `it is ${feasibleWords(study)}` : null,
-    out > 0 ? `${count(out)} of ${plural(arms, "arm")} ${out === 1 ? "is" : "are"} excluded` : null,
+    out > 0 ? `${count(out)} of ${nounOf(study).counted(arms)} ${out === 1 ? "is" : "are"} excluded` : null,
   ].filter(Boolean);
   return known.length ? `Certain: ${known.join(", ")}. ` : "";
 }
@@ -168,10 +176,18 @@ function namesOf(names, name) {
     k === 0 ? "" : k === shown.length - 1 && !last ? " and " : ", ", name(one)]).flat(), last].filter((piece) => piece !== "");
 }
 
+const SETTLED = { certified: true, no_feasible_arm: true };
+
 /** Where a study stands, as pieces of a headline: text and names. */
 function pieces(study, delta, name) {
   const leader = study.leader;
-  const sure = percent(study.confidence);
+  const far = evidenceWords(study);
+  const none = `No ${nounOf(study).one}`;
+  // Where every feasible arm is asked for, no arm leads.
+  if (study.decided && !(study.state in SETTLED) && study.tests) {
+    const spent = study.state === "budget_spent" ? "The budget is spent; " : "";
+    return [[`${spent}${study.decided}${voidWords(study)}`], `There is ${far}`];
+  }
   switch (study.state) {
     case "certified":
       if (study.answered?.length > 1) {
@@ -179,20 +195,24 @@ function pieces(study, delta, name) {
       }
       return [[name(study.answer ?? leader), ` is ${study.claim || goodWords(study)}, ${promised(delta)} confidence`], null];
     case "no_feasible_arm":
-      return [[`${study.claim ? `N${study.claim.slice(1)}` : "No arm is feasible"}, ${promised(delta)} confidence`], null];
+      return [[`${study.claim ? `N${study.claim.slice(1)}` : `${none} is feasible`}, ${promised(delta)} confidence`], null];
     case "void":
-      return [[leader === null ? "No arm looks feasible" : [name(leader), " leads"], voidWords(study)].flat(), null];
+      return [[leader === null ? `${none} looks feasible` : [name(leader), " leads"], voidWords(study)].flat(), null];
     case "budget_spent": {
-      const second = `No answer is certified. ${certainWords(study)}How sure we are${leader === null ? "" : " of the leader"}: ${sure}`;
+      const second = `No answer is certified. ${certainWords(study)}There is ${far}`;
       return leader === null
-        ? [[`The budget is spent; no arm looks feasible${voidWords(study)}`], second]
+        ? [[`The budget is spent; n${none.slice(1)} looks feasible${voidWords(study)}`], second]
         : [["The budget is spent; ", name(leader), ` leads${voidWords(study)}`], second];
     }
     case "running":
       if (!study.tests) return [["No results yet"], "Ask for tests, or enter results, to begin"];
+      if (study.tests <= (study.waiting ?? 0)) return [["No results count yet"], "The results that are saved wait for others"];
+      if (leader === null && Array.isArray(study.arms) && !study.arms.some((arm) => arm.metrics.some((one) => one.tests))) {
+        return [["No results count yet"], "The results that are saved count later, when it is their turn"];
+      }
       return leader === null
-        ? [[`No arm looks feasible so far${voidWords(study)}`], `${certainWords(study)}How sure we are so far: ${sure}`]
-        : [[name(leader), ` leads${voidWords(study)}`], `${certainWords(study)}How sure we are so far: ${sure}`];
+        ? [[`${none} looks feasible so far${voidWords(study)}`], `${certainWords(study)}There is ${far}`]
+        : [[name(leader), ` leads${voidWords(study)}`], `${certainWords(study)}There is ${far}`];
     default:
       return [["Being computed …"], null];
   }
@@ -212,44 +232,66 @@ export function headlineText(study, delta) {
 /** How an attempt ended, as long as it is not known what it counts as. */
 export const ENDED = { failed: "failed", "timed out": "timed out", refused: "gave a value that was refused", lost: "was lost with its process" };
 
+/** Whether arms are asked for by their constraints alone. */
+export const ignoresPerformance = (goal) => goal === "any feasible" || goal === "every feasible";
+
 /** What is asked, in the user's words. */
 export function question(plan) {
   const objective = plan.objective;
   const constraints = plan.constraints || [];
-  const aim = objective.goal === "maximize" ? "largest " : "smallest ";
-  // The baseline is not asked about if any feasible arm is.
+  // The baseline is not asked about if any or every feasible arm is.
   const asked = plan.arms.map((arm) => arm.name ?? arm)
-    .filter((name) => plan.goal !== "any feasible" || plan.rules === 1 || name !== plan.baseline);
-  const arms = plural(asked.length, "arm");
+    .filter((name) => !ignoresPerformance(plan.goal) || plan.rules === 1 || name !== plan.baseline);
+  const arms = nounOf(plan).counted(asked.length);
   const limits = [constraints.slice(0, 6).map((part, k) => [
     k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(titleOf(part)), ` ${requirement(part)}`]),
   constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""];
-  if (asked.length === 1 && plan.arms.length === 2) return ["Does ", named(asked[0]), " have ", limits, "?"];
+  if (asked.length === 1 && (plan.arms.length === 2 || plan.goal === "every feasible")) return ["Does ", named(asked[0]), " have ", limits, "?"];
   if (plan.goal === "any feasible") return ["Which of ", arms, ", whichever it is, has ", limits, "?"];
+  if (plan.goal === "every feasible") return ["Which of ", arms, " have ", limits, "?"];
+  const aim = objective.goal === "maximize" ? "largest " : "smallest ";
   const several = plan.top > 1;
   const which = !several ? ["Which of ", arms, " has the "]
     : plan.goal === "top" ? [`Which ${plan.top} of `, arms, " have the "]
       : [`Which short list of at most ${plan.top} of `, arms, " contains the one that has the "];
-  return [which, aim, named(objective.metric), constraints.length ? [" with ", limits] : "", "?"];
+  const duel = objective.noise === "duel";
+  return [which, aim, duel ? "win rate of " : "", named(objective.metric), duel ? ` against ${plan.baseline}` : "", constraints.length ? [" with ", limits] : "", "?"];
 }
 
-/** The quantile that a constraint is about, in words; nothing if it is about the mean. */
+/** The quantile, or the rate of wins, that a constraint is about, in words; nothing if it is about the mean. */
 export function quantile(part) {
+  if (part.noise === "duel") return "win rate ";
   const q = part.noise?.quantile;
   if (typeof q !== "number" || !(q > 0 && q < 1)) return "";
   return q === 0.5 ? "median " : `${parseFloat((100 * q).toPrecision(10))}% quantile `;
 }
 
 /** What a part of a plan is about: a metric, or one divided by another. */
-export const titleOf = (part) => (part.per ? `${part.metric} per ${part.per}` : part.metric);
+export const titleOf = (part) => `${part.per ? `${part.metric} per ${part.per}` : part.metric}${onSlice(part)}`;
+
+/** Which items a limit is about, if not all. */
+const onSlice = ({ where }) => (where ? ` where ${Object.entries(where).map(([name, value]) => `${name} = ${value}`).join(" and ")}` : "");
+
+/** The same for headings of tables and charts, with the unit. */
+export const headingOf = (part) => (part.unit && !part.per ? `${part.metric} (${part.unit})${onSlice(part)}` : titleOf(part));
 
 const isUpper = (part) => part.at_most !== null && part.at_most !== undefined;
 
 /** What a metric must do, as the user said it. */
-export function requirement(part) {
+export function requirement(part, goal = "best") {
+  if (part.goal && goal === "every feasible") return "not asked about";
   if (part.goal) return part.goal === "maximize" ? "as large as possible" : "as small as possible";
-  const times = part.relative_to_baseline ? " × the baseline" : "";
-  return `${quantile(part)}${isUpper(part) ? `at most ${exact(part.at_most)}` : `at least ${exact(part.at_least)}`}${times}`;
+  return `${quantile(part)}${isUpper(part) ? "at most" : "at least"} ${bound(part)}`;
+}
+
+/** The limit as the user states it. */
+function bound(part) {
+  const threshold = isUpper(part) ? part.at_most : part.at_least;
+  if (!part.relative_to_baseline) return exact(threshold);
+  const margin = part.margin ?? null;
+  if (margin === null) return `${exact(threshold)} × the baseline`;
+  const sign = (isUpper(part) ? margin : -margin) < 0 ? "−" : "+";
+  return `${threshold === 1 ? "" : `${exact(threshold)} × `}the baseline ${sign} ${exact(typeof margin === "number" ? Math.abs(margin) : margin)}`;
 }
 
 /** The share of results beyond the threshold of a quantile, and what it must stay below. */

@@ -3,8 +3,9 @@
 import { get, listen } from "../library/api.js";
 import { h, keepingFocus, named, replace, s, sentence } from "../library/dom.js";
 import { badge, marker } from "../library/markers.js";
+import { at } from "../library/root.js";
 import { extent, linear } from "../library/scale.js";
-import { count, dateTime, interval, isDecided, isVoid, number, percent, plural, promised, stateBadge } from "../library/words.js";
+import { count, dateTime, evidenceWords, interval, isDecided, isVoid, number, plural, promised, stateBadge } from "../library/words.js";
 import { connectionBar } from "../panels/connection.js";
 
 const MOST = 12;
@@ -15,7 +16,7 @@ const chosenInAddress = () => {
   return [...new Set(given.split(",").filter((id) => /^[1-9]\d{0,8}$/.test(id)).map(Number))].slice(0, MOST);
 };
 
-export const address = (ids) => (ids.length ? `/compare?studies=${ids.join(",")}` : "/compare");
+export const address = (ids) => at(ids.length ? `/compare?studies=${ids.join(",")}` : "/compare");
 
 /** One fact in each row, one study in each column. */
 function factsTable(studies, remove) {
@@ -25,26 +26,27 @@ function factsTable(studies, remove) {
     return h("span", { class: badge.class }, badge.words);
   };
   const sure = (study, line) => (!line.tests ? "–" : isVoid(line) ? "the guarantee is void"
-    : isDecided(line) ? promised(line.delta) : `${percent(line.confidence)} so far`);
+    : isDecided(line) ? promised(line.delta) : "–");
   const leads = (study, line) => (line.state === "no_feasible_arm" ? "none is feasible"
-    : !line.tests || line.leader === null ? "–"
+    : line.decided && line.state !== "certified" ? line.decided
+      : !line.tests || line.leader === null ? "–"
       : (line.answered?.length > 1 ? line.answered : [line.answer ?? line.leader]).map((name, k) => [k ? ", " : "", named(name)]));
   return h("table", { class: "side-by-side" },
     h("caption", { class: "sr" }, "The studies side by side"),
     h("thead", {}, h("tr", {}, h("td", {}),
       studies.map(({ line }) => h("th", { scope: "col" },
-        h("a", { href: `/studies/${line.id}` }, named(line.name)), " ",
+        h("a", { href: at(`/studies/${line.id}`) }, named(line.name)), " ",
         h("button", { class: "small-button", "data-key": `remove-${line.id}`, onclick: () => remove(line.id) },
           "Remove", h("span", { class: "sr" }, " ", named(line.name))))))),
     h("tbody", {},
       row("Asked", (study) => study.question),
       row("State", state),
       row("Answer or leader", leads),
-      row("How sure", sure),
-      row("Evidence there is", (study, line) => (isVoid(line) ? "–" : isDecided(line) ? "all that is needed" : percent(study.progress))),
+      row("Confidence", sure),
+      row("Evidence there is", (study, line) => (isVoid(line) ? "–" : isDecided(line) ? "all that is needed" : evidenceWords(study))),
       row("Tests", (study, line) => count(line.tests)),
       row("Cost", (study, line) => number(line.cost)),
-      row("Arms that can be the answer", (study, line) => (isVoid(line) ? "–" : `${count(line.left)} of ${count(line.arms)}`)),
+      row("Can still be the answer", (study, line) => (isVoid(line) ? "–" : `${count(line.left)} of ${count(line.arms)}`)),
       row("Below the best by at most", (study, line) => (isVoid(line) || study.regret_at_most === null ? "–" : number(study.regret_at_most))),
       row("Known", (study, line) => (study.known ? sentence(`${study.known}.`, [line.leader])
         : line.tests ? "Nothing is certain yet." : "There are no results yet.")),
@@ -74,7 +76,7 @@ function intervalsTable(studies) {
     return h("tr", { class: k === 0 ? "first-of-study" : null },
       h("th", { scope: "row" }, named(arm.name),
         answer ? h("span", { class: "tag" }, "answer")
-          : arm.name === study.line.leader && study.line.tests ? h("span", { class: "tag" }, "leads") : null),
+          : !study.line.decided && arm.name === study.line.leader && study.line.tests ? h("span", { class: "tag" }, "leads") : null),
       h("td", {}, named(study.line.name)),
       h("td", {}, h("span", { class: `verdict ${arm.verdict}` }, badge(arm.verdict, answer), arm.verdict)),
       h("td", { class: "num" }, count(arm.tests)),
@@ -92,7 +94,7 @@ function intervalsTable(studies) {
           ["Tests", "Mean", "Interval"].map((name) => h("th", { scope: "col", class: "num" }, name)),
           h("th", { scope: "col" }, h("span", { "aria-hidden": "true" }, `${number(range[0])} to ${number(range[1])}`), h("span", { class: "sr" }, "As a line")))),
         h("tbody", {}, studies.map(rows)))),
-    left ? h("p", { class: "muted" }, `${plural(left, "further arm")} not shown.`) : null);
+    left ? h("p", { class: "muted" }, `${count(left)} more not shown.`) : null);
 }
 
 const objectiveOf = (study) => JSON.stringify([study.objective, study.goal]);

@@ -2,7 +2,7 @@
 
 import { h, named, newId, replace } from "../library/dom.js";
 import { decimal, optional, typed } from "../library/fields.js";
-import { aboutItems } from "../library/measuring.js";
+import { aboutBlocks, aboutItems } from "../library/measuring.js";
 
 /** A box to tick, with its label. */
 function tick(label, attributes = {}) {
@@ -88,9 +88,9 @@ export function measurementFields(fields, parts) {
     });
     more.hidden = known.size < 2 && !groups.length;
     const together = new Set(groups.flatMap((group) => chosen(group, known)));
-    for (const { metric, cost } of parts()) {
+    for (const { metric, cost, usual = "1" } of parts()) {
       cost.disabled = together.has(metric.value.trim());
-      cost.placeholder = cost.disabled ? "see the measurement" : "1";
+      cost.placeholder = cost.disabled ? "see the measurement" : usual;
     }
   }
 
@@ -110,16 +110,28 @@ export function measurementFields(fields, parts) {
   };
 }
 
-/** What arms are measured on: nothing in particular, or items that are the same for all. */
-export function itemFields(fields) {
-  const kind = h("select", {}, [["none", "Nothing in particular"], ["number", "Items, numbered"], ["names", "Items, by name"]].map(([value, title]) => h("option", { value }, title)));
+/** What arms are measured on: nothing in particular, or items that are the same for all. `option()` is the noun for an arm. */
+export function itemFields(fields, option) {
+  const kind = h("select", {}, [["none", "Nothing in particular"], ["number", "Items, numbered"], ["names", "Items, by name"], ["blocks", "Plates, days or machines that may differ"]].map(([value, title]) => h("option", { value }, title)));
   const number = decimal({ inputmode: "numeric", placeholder: "500" });
   const names = h("textarea", { rows: 5, spellcheck: "false", placeholder: "question 1\nquestion 2" });
+  const attributes = h("textarea", { rows: 3, spellcheck: "false", placeholder: "topic: law, law, history" });
   const again = tick("An item can be measured again, and gives a fresh value");
+  const block = h("input", { autocomplete: "off", placeholder: "plate" });
+  const size = decimal({ inputmode: "numeric", placeholder: "24" });
+  const same = tick("Each adds the same to all: none suits one of them better");
+  const most = decimal({ inputmode: "numeric", placeholder: "no limit" });
   const meaning = h("p", { class: "meaning", role: "status" });
-  const choice = fields.add("items.kind", "Each measurement is made on", kind, "questions, inputs or patients, the same for every arm");
+  const aboutKind = h("span", {});
+  const choice = fields.add("items.kind", "Each measurement is made on", kind, aboutKind);
   const fieldOfNumber = fields.add("items.number", "How many items", number);
   const fieldOfNames = fields.add("items.names", "Items, one on a line", names);
+  const fieldOfAttributes = fields.add("attributes", "Attributes (optional)", attributes, "one on a line: its name, a colon, and a value for each item in order; limits can then be on a slice of the items");
+  const fieldsOfBlocks = h("div", { class: "grid-2" },
+    fields.add("blocks.name", "What it is called", block, "plate, day, machine"),
+    fields.add("blocks.size", "How many tests each has", size),
+    fields.add("budget.blocks", "At most this many of them (optional)", most),
+    h("div", { class: "field" }, same.element, h("p", { class: "hint" }, "If that is true, fewer tests are needed.")));
   const repeatsError = h("p", { class: "error", id: `${again.box.id}-error` });
   again.box.setAttribute("aria-describedby", repeatsError.id);
   fields.controls.set("repeats", { control: again.box, error: repeatsError, label: "Repeats" });
@@ -131,30 +143,46 @@ export function itemFields(fields) {
     return Number.isInteger(value) && value > 0 ? value : 0;
   }
 
+  const isBlocks = () => kind.value === "blocks";
+  const blocks = () => ({ name: block.value.trim(), size: optional(size), same_for_all: same.box.checked });
+
+  /** What is stated so far, in a sentence; nothing before it can be said. */
+  function words() {
+    if (isBlocks()) return blocks().name && typeof blocks().size === "number" ? aboutBlocks(blocks(), option()) : "";
+    return kind.value !== "none" && count() ? aboutItems(count(), again.box.checked) : "";
+  }
+
   function draw() {
-    const has = kind.value !== "none";
+    const has = kind.value === "number" || kind.value === "names";
+    fieldsOfBlocks.hidden = !isBlocks();
     fieldOfNumber.hidden = kind.value !== "number";
     fieldOfNames.hidden = kind.value !== "names";
     repeats.hidden = !has;
-    const n = has ? count() : 0;
-    const words = n ? aboutItems(n, again.box.checked) : has ? "" : "Every measurement is fresh; the question is about the mean of all that could be made.";
-    if (meaning.textContent !== words) replace(meaning, words);
+    fieldOfAttributes.hidden = !has;
+    const told = kind.value === "none" ? "Every measurement is fresh; the question is about the mean of all that could be made." : words();
+    if (meaning.textContent !== told) replace(meaning, told);
+    replace(aboutKind, isBlocks() ? "what is measured together shares something unknown" : "questions, inputs or patients, the same for all");
     // A complaint about items belongs to the control that states them.
     fields.controls.set("items", has ? fields.controls.get(kind.value === "number" ? "items.number" : "items.names") : fields.controls.get("items.kind"));
   }
   draw();
 
   return {
-    element: h("fieldset", { class: "card" }, h("legend", {}, "What arms are measured on"),
-      h("div", { class: "grid-2" }, choice, fieldOfNumber), fieldOfNames, repeats, meaning),
+    element: h("fieldset", { class: "card" }, h("legend", {}, "What is measured on what"),
+      h("div", { class: "grid-2" }, choice, fieldOfNumber), fieldOfNames, fieldOfAttributes, fieldsOfBlocks, repeats, meaning),
     draw,
+    isUsed: () => kind.value !== "none",
+    /** At most how many blocks; nothing without a limit. */
+    most: () => (isBlocks() ? optional(most) : undefined),
     /** In which line an item of the service's list stands; nothing if items are not listed. */
     line: (k) => (kind.value === "names" ? linesOf(names)[k]?.line : undefined),
-    words: () => (kind.value !== "none" && count() ? aboutItems(count(), again.box.checked) : ""),
+    words,
     read() {
       if (kind.value === "none") return {};
+      if (isBlocks()) return { blocks: blocks() };
       const items = kind.value === "number" ? typed(number.value) : linesOf(names).map((one) => one.name);
-      return { items, ...(again.box.checked ? { repeats: true } : {}) };
+      const columns = linesOf(attributes).map(({ name }) => name.split(/:(.*)/s)).map(([name, values = ""]) => [name.trim(), values.split(",").map((value) => value.trim())]);
+      return { items, ...(columns.length ? { attributes: Object.fromEntries(columns) } : {}), ...(again.box.checked ? { repeats: true } : {}) };
     },
   };
 }

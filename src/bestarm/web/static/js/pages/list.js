@@ -3,9 +3,12 @@
 import { get, listen } from "../library/api.js";
 import { connectionBar } from "../panels/connection.js";
 import { h, keepingFocus, named, replace } from "../library/dom.js";
-import { confidenceBar } from "../library/bars.js";
+import { shareBar } from "../library/bars.js";
+import { nounOf } from "../library/nouns.js";
+import { at } from "../library/root.js";
 import { address } from "./compare.js";
-import { count, dateTime, headline, isDecided, isVoid, number, percent, plural, promised, stateBadge } from "../library/words.js";
+import { startPanel } from "./start.js";
+import { count, dateTime, headline, isDecided, isVoid, number, plural, promised, stateBadge } from "../library/words.js";
 
 const AT_ONCE = 100;
 
@@ -13,7 +16,7 @@ const AT_ONCE = 100;
 function faultyCard(study) {
   return h("li", { class: "card study-card unknown" },
     h("div", { class: "card-main" },
-      h("h2", {}, h("a", { href: `/studies/${study.id}`, "data-key": `study-${study.id}` }, named(study.name))),
+      h("h2", {}, h("a", { href: at(`/studies/${study.id}`), "data-key": `study-${study.id}` }, named(study.name))),
       h("p", { class: "where" },
         h("span", { class: "badge" }, study.archived ? "archived" : "cannot be read"), " ", study.error)),
     h("dl", { class: "facts" },
@@ -22,8 +25,9 @@ function faultyCard(study) {
 
 /** Who leads, or has won, by name. */
 function leaderFact(study) {
-  if (study.state === "certified") return ["Answer", study.answered?.length > 1 ? plural(study.answered.length, "arm") : named(study.answer ?? study.leader)];
+  if (study.state === "certified") return ["Answer", study.answered?.length > 1 ? nounOf(study).counted(study.answered.length) : named(study.answer ?? study.leader)];
   if (study.state === "no_feasible_arm") return ["Answer", "none is feasible"];
+  if (study.decided) return ["Answer", "not yet"];
   return ["Leader", study.leader === null || !study.tests ? "–" : named(study.leader)];
 }
 
@@ -32,24 +36,24 @@ function card(study, chosen, choose) {
   const { first, second } = headline(study, study.delta);
   const decided = isDecided(study);
   const badge = stateBadge(study);
-  const sure = decided ? promised(study.delta) : percent(study.confidence);
+  const far = decided ? promised(study.delta) : `${Math.floor(100 * (study.progress ?? 0))}%`;
   const fact = (term, value) => h("div", {}, h("dt", {}, term), h("dd", {}, value));
   return h("li", { class: `card study-card ${isVoid(study) ? "void" : study.state || "unknown"}` },
     h("div", { class: "card-main" },
-      h("h2", {}, h("a", { href: `/studies/${study.id}`, "data-key": `study-${study.id}` }, named(study.name))),
+      h("h2", {}, h("a", { href: at(`/studies/${study.id}`), "data-key": `study-${study.id}` }, named(study.name))),
       h("p", { class: "where" },
         h("span", { class: badge.class }, badge.words), " ",
         first, second && study.tests ? null : second ? `. ${second}` : null)),
     h("div", { class: "card-sure" },
       isVoid(study) ? [h("span", { class: "sure void" }, "void"), h("span", { class: "muted" }, "guarantee")]
-        : study.tests ? [h("span", { class: "sure" }, sure), confidenceBar(decided ? 1 - study.delta : study.confidence, 1 - study.delta),
-          h("span", { class: "muted" }, decided ? "confidence" : "sure so far")] : null),
+        : study.tests ? [h("span", { class: "sure" }, far), shareBar(decided ? 1 : study.progress),
+          h("span", { class: "muted" }, decided ? "confidence" : "of the evidence")] : null),
     h("dl", { class: "facts" },
       fact(...leaderFact(study)),
       fact("Tests", count(study.tests)),
       fact("Cost", number(study.cost)),
-      fact("In flight", count(study.pending)),
-      fact("Size", `${plural(study.arms, "arm")} × ${plural(study.metrics, "metric")}`),
+      fact("Out", count(study.pending)),
+      fact("Size", `${nounOf(study).counted(study.arms)} × ${plural(study.metrics, "metric")}`),
       fact("Created", dateTime(study.created))),
     h("label", { class: "choose" },
       h("input", { type: "checkbox", checked: chosen.has(study.id), "data-key": `choose-${study.id}`, onchange: (event) => choose(study.id, event.target.checked) }),
@@ -69,6 +73,7 @@ export async function show(main) {
   const box = h("input", { id: "archived", type: "checkbox" });
   const list = h("ul", { class: "cards", id: "studies" });
   const more = h("button", { hidden: true, onclick: () => { pages += 1; load(true).catch(console.warn); } }, "Show more");
+  const start = startPanel();
   const chosen = new Set();
   const compare = h("a", { class: "button", hidden: true });
   const note = h("p", { class: "muted", role: "status" });
@@ -84,11 +89,11 @@ export async function show(main) {
   function draw() {
     keepingFocus(list, () => replace(list, studies.map((study) => card(study, chosen, choose))));
     more.hidden = !hasMore;
+    start.hidden = studies.length > 0 || Boolean(text) || archived;
     if (studies.length === 0 && text) {
       replace(note, "No study has this in its name.");
     } else if (studies.length === 0) {
-      replace(note, archived ? "Nothing is archived." : "There is no study yet. ",
-        archived ? null : h("a", { href: "/new", "data-needs": "manage" }, "Create the first one"));
+      replace(note, archived ? "Nothing is archived." : "There is no study yet.");
     } else {
       replace(note, hasMore ? `The newest ${count(studies.length)} studies` : plural(studies.length, "study", "studies"));
     }
@@ -140,12 +145,12 @@ export async function show(main) {
   replace(main,
     h("div", { class: "page-head" },
       h("h1", {}, "Studies"),
-      h("a", { class: "button primary", href: "/new", "data-needs": "manage" }, "New study")),
+      h("a", { class: "button primary", href: at("/new"), "data-needs": "manage" }, "New study")),
     h("div", { class: "toolbar" },
       h("label", { for: "search", class: "sr" }, "Find a study by name"), search,
       h("label", { class: "check" }, box, " Archived"),
       compare, note),
-    list, more);
+    start, list, more);
 
   const bar = connectionBar(() => stream.retry());
   let waiting = 0;

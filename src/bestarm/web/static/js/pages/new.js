@@ -4,8 +4,14 @@ import { get, post } from "../library/api.js";
 import { h, replace } from "../library/dom.js";
 import { decimal, explainedChoice, Fields, optional, text, typed } from "../library/fields.js";
 import { aboutMeasurements } from "../library/measuring.js";
-import { promised, question } from "../library/words.js";
+import { at } from "../library/root.js";
+import { ignoresPerformance, promised, question } from "../library/words.js";
+import { noun } from "../library/nouns.js";
 import { itemFields, linesOf, measurementFields } from "./grouping.js";
+import { reserveField } from "./reserve.js";
+
+/** What pages call what is compared, unless the user has a word for it. */
+const OPTION = "option";
 
 const capital = (label) => label.charAt(0).toUpperCase() + label.slice(1);
 
@@ -30,6 +36,9 @@ function noiseFields(fields, path, noises, onChange = () => {}) {
   askForNumbers();
   return {
     elements: [choice, stated],
+    /** Whether results lie between 0 and 1, so that 90% can only be 0.9. */
+    isRate: () => kind.value === "bernoulli" || (kind.value === "bounded" && numbers.every(({ value }) => typed(value) >= 0 && typed(value) <= 1)),
+    kind: () => kind.value,
     read() {
       const values = numbers.map((control) => typed(control.value));
       if (!values.length) return kind.value;
@@ -38,24 +47,61 @@ function noiseFields(fields, path, noises, onChange = () => {}) {
   };
 }
 
+/** Who scores all items before the first result. The cost of a score is that of a measurement of its own. */
+function judgeFields(fields, path) {
+  const metric = text({ placeholder: "model score" });
+  const cost = decimal({ placeholder: "0" });
+  const costField = fields.add(`${path}.judge.cost`, "Cost of one score (optional)", cost);
+  const showCost = () => { costField.hidden = metric.value.trim() === ""; };
+  metric.addEventListener("input", showCost);
+  showCost();
+  return {
+    metric,
+    cost,
+    usual: "0",
+    /** Where a complaint about the cost belongs. */
+    path: `${path}.judge.cost`,
+    element: h("div", { class: "grid-2" },
+      fields.add(`${path}.judge`, "Judge (optional)", metric, "a cheap metric that tells much of this one, such as a model’s score of what people grade; it scores every option on every item first"),
+      costField),
+    read: () => metric.value.trim() || undefined,
+  };
+}
+
+/** What most studies leave as it is. */
+const folded = (title, ...content) => h("details", { class: "more-fields" }, h("summary", {}, title), ...content);
+
 function objectiveFields(fields, noises) {
   const metric = text({ placeholder: "efficacy", required: true });
   const goal = h("select", {}, h("option", { value: "maximize" }, "as large as possible"), h("option", { value: "minimize" }, "as small as possible"));
   const cost = decimal({ placeholder: "1" });
   const tolerance = decimal({ placeholder: "0" });
+  const unit = text({ placeholder: "mg" });
   const noise = noiseFields(fields, "objective", noises.filter((one) => !one.constraints_only));
+  const judge = judgeFields(fields, "objective");
+  const unneeded = h("p", { class: "hint", hidden: true }, "Not needed for what this study is to find: leave it empty, or name a metric by which to list them.");
   return {
-    element: h("fieldset", { class: "card" }, h("legend", {}, "What to make best"),
+    element: h("fieldset", { class: "card" }, h("legend", {}, "What to make best"), unneeded,
       h("div", { class: "grid-2" },
         fields.add("objective.metric", "Metric", metric),
         fields.add("objective.goal", "Should be", goal)),
       h("div", { class: "grid-2" }, noise.elements),
-      h("div", { class: "grid-2" },
-        fields.add("objective.cost", "Cost of one test (optional)", cost),
-        fields.add("objective.tolerance", "Tolerance (optional)", tolerance, "an arm this close to the best is good enough"))),
+      folded("Unit, cost, a judge, and how close to the best is good enough",
+        h("div", { class: "grid-2" },
+          fields.add("objective.unit", "Unit (optional)", unit, "shown in headings"),
+          fields.add("objective.cost", "Cost of one test (optional)", cost),
+          fields.add("objective.tolerance", "Tolerance (optional)", tolerance, "one this close to the best is good enough")),
+        judge.element)),
     metric,
     cost,
-    read: () => ({ metric: metric.value, goal: goal.value, noise: noise.read(), cost: stated(cost), tolerance: optional(tolerance) }),
+    judge,
+    noise: noise.kind,
+    isEmpty: () => metric.value.trim() === "",
+    setNeeded(needed) {
+      unneeded.hidden = needed;
+      metric.required = needed;
+    },
+    read: () => ({ metric: metric.value, goal: goal.value, noise: noise.read(), cost: stated(cost), tolerance: optional(tolerance), unit: unit.value.trim() || undefined, judge: judge.read() }),
   };
 }
 
@@ -66,8 +112,19 @@ function constraintFields(fields, noises, index, remove) {
   const threshold = decimal({ placeholder: "0.5", required: true });
   const cost = decimal({ placeholder: "1" });
   const slack = decimal({ placeholder: "0" });
+  const unit = text({ placeholder: "mg" });
   const per = text({ placeholder: "requests" });
+  const where = text({ placeholder: "topic = law" });
+  const each = text({ placeholder: "topic" });
   const kind = h("select", {}, h("option", { value: "number" }, "a number"), h("option", { value: "relative" }, "times the mean of the baseline"));
+  const margin = decimal({ placeholder: "0" });
+  const marginField = fields.add(`${path}.margin`, "Margin (optional)", margin, "in the metric's units: by how much one may be worse than that");
+  const showMargin = () => {
+    marginField.hidden = kind.value !== "relative";
+    threshold.placeholder = kind.value === "relative" ? "1" : "0.5";
+  };
+  kind.addEventListener("change", showMargin);
+  showMargin();
   const slackHint = h("span", {});
   const bound = fields.add(`${path}.threshold`, "Mean must be", threshold);
   // What must keep to the threshold depends on the noise: the mean, or a quantile.
@@ -75,8 +132,9 @@ function constraintFields(fields, noises, index, remove) {
     const label = isQuantile ? "Quantile must be" : "Mean must be";
     bound.querySelector("label").textContent = label;
     fields.controls.get(`${path}.threshold`).label = label;
-    slackHint.textContent = isQuantile ? "so much larger a share beyond the threshold may pass" : "an arm that misses by less than this may pass";
+    slackHint.textContent = isQuantile ? "so much larger a share beyond the threshold may pass" : "one that misses by less than this may pass";
   });
+  const judge = judgeFields(fields, path);
   const sides = h("div", { class: "sides" });
   threshold.replaceWith(sides);
   sides.append(side, threshold);
@@ -86,23 +144,41 @@ function constraintFields(fields, noises, index, remove) {
   const element = h("fieldset", { class: "card" }, h("legend", {}, h("span", { class: "legend-row" }, `Constraint ${index + 1}`,
     h("button", { type: "button", class: "small", onclick: remove }, "Remove", h("span", { class: "sr" }, ` constraint ${index + 1}`)))),
     h("div", { class: "grid-2" }, fields.add(`${path}.metric`, "Metric", metric), bound),
-    h("div", { class: "grid-2" },
-      fields.add(`${path}.per`, "Divided by (optional)", per, "for a ratio: another metric of the same test, with positive values"),
-      fields.add(`${path}.relative_to_baseline`, "The limit is", kind)),
     h("div", { class: "grid-2" }, noise.elements),
-    h("div", { class: "grid-2" },
-      fields.add(`${path}.cost`, "Cost of one test (optional)", cost),
-      fields.add(`${path}.slack`, "Slack (optional)", slack, slackHint)));
+    folded("Unit, cost, slack, ratios, a baseline, a judge and slices of items",
+      h("div", { class: "grid-2" },
+        fields.add(`${path}.unit`, "Unit (optional)", unit, "shown in headings"),
+        fields.add(`${path}.cost`, "Cost of one test (optional)", cost),
+        fields.add(`${path}.slack`, "Slack (optional)", slack, slackHint)),
+      h("div", { class: "grid-2" },
+        fields.add(`${path}.per`, "Divided by (optional)", per, "for a ratio: another metric of the same test, with positive values"),
+        fields.add(`${path}.relative_to_baseline`, "The limit is", kind)),
+      marginField, judge.element,
+      h("div", { class: "grid-2" },
+        fields.add(`${path}.where`, "On items where (optional)", where, "a value of an attribute, such as topic = law; several with a comma between"),
+        fields.add(`${path}.for_each`, "For each (optional)", each, "an attribute: one such limit for each of its values"))));
   return {
     element,
     metric,
     cost,
+    judge,
     per,
-    read: () => ({
-      metric: metric.value, [side.value]: typed(threshold.value), noise: noise.read(), cost: stated(cost), slack: optional(slack),
-      per: per.value.trim() || undefined, relative_to_baseline: kind.value === "relative" || undefined,
-    }),
+    read() {
+      const isRelative = kind.value === "relative";
+      return {
+        metric: metric.value, [side.value]: isRelative ? optional(threshold) ?? 1 : typed(threshold.value, { rate: noise.isRate() }),
+        noise: noise.read(), cost: stated(cost), slack: optional(slack), per: per.value.trim() || undefined, unit: unit.value.trim() || undefined,
+        relative_to_baseline: isRelative || undefined, margin: isRelative ? optional(margin) : undefined, judge: judge.read(),
+        where: pairsOf(where.value), for_each: each.value.trim() || undefined,
+      };
+    },
   };
+}
+
+/** What "topic = law, language = de" states of attributes. */
+function pairsOf(typedText) {
+  const pairs = typedText.split(",").filter((pair) => pair.trim()).map((pair) => pair.split(/=(.*)/s).map((side) => side.trim()));
+  return pairs.length ? Object.fromEntries(pairs.map(([name, value]) => [name, value ?? ""])) : undefined;
 }
 
 /** What each test yields, where both metrics of a ratio come from one test. */
@@ -122,11 +198,14 @@ export async function show(main) {
   const name = text({ required: true, placeholder: "dose" });
   const arms = h("textarea", { rows: 6, spellcheck: "false", required: true, placeholder: "25 mg\n75 mg\n150 mg" });
   const armCount = h("p", { class: "hint" });
-  arms.addEventListener("input", () => { const n = linesOf(arms).length; armCount.textContent = n ? `${n} ${n === 1 ? "arm" : "arms"}` : ""; });
+  const word = text({ placeholder: OPTION, maxlength: 81 });
+  const armWord = () => word.value.trim() || OPTION;
+  const showCount = () => { const n = linesOf(arms).length; armCount.textContent = n ? noun(armWord()).counted(n) : ""; };
+  for (const control of [arms, word]) control.addEventListener("input", showCount);
   const delta = decimal({ value: String(choices.defaults.delta) });
   const sure = h("span", {});
   const showSure = () => {
-    const value = typed(delta.value);
+    const value = typed(delta.value, { rate: true });
     replace(sure, typeof value === "number" && value > 0 && value < 1 ? `${promised(value)} confidence` : "between 0 and 1");
   };
   delta.addEventListener("input", showSure);
@@ -138,20 +217,31 @@ export async function show(main) {
   const { control: goal, hint: aboutGoal } = explainedChoice(choices.goals, choices.defaults.goal,
     ({ label }) => capital(label));
   const top = decimal({ placeholder: "1" });
-  const topField = fields.add("top", "How many arms (optional)", top, "1 unless you say more");
-  const showTop = () => { topField.hidden = goal.value === "any feasible"; };
-  goal.addEventListener("change", showTop);
-  const asked = () => (goal.value === "any feasible" ? { goal: goal.value } : { goal: goal.value, top: optional(top) });
+  const topField = fields.add("top", "How many (optional)", top, "1 unless you say more");
+  const asksForLimitsAlone = () => ignoresPerformance(goal.value);
+  const asked = () => (asksForLimitsAlone() ? { goal: goal.value } : { goal: goal.value, top: optional(top) });
+  const armCosts = h("textarea", { rows: 3, spellcheck: "false", inputmode: "decimal", placeholder: "1\n10\n50" });
+  /** What is typed on the lines of the options, in their order; nothing where a line is empty or missing. */
+  const armsRead = () => { const costs = armCosts.value.split("\n"); return linesOf(arms).map((arm, k) => ({ name: arm.name, cost: costs[k]?.trim() ? typed(costs[k]) : undefined })); };
   const budgetTests = decimal({ placeholder: "no limit" });
   const budgetCost = decimal({ placeholder: "no limit" });
+  const budgetHours = decimal({ placeholder: "no limit" });
   const objective = objectiveFields(fields, choices.noises);
+  goal.addEventListener("change", () => {
+    topField.hidden = asksForLimitsAlone();
+    objective.setNeeded(!asksForLimitsAlone());
+  });
+  const objectiveRead = () => (asksForLimitsAlone() && objective.isEmpty() ? undefined : objective.read());
   const list = h("div", { class: "new" });
   let constraints = [];
   let serial = 0;
-  const measurements = measurementFields(fields, () => [objective, ...constraints, ...constraints.map(({ per, cost }) => ({ metric: per, cost }))
+  const judges = () => [objective, ...constraints].map(({ judge }) => judge).filter(({ metric }) => metric.value.trim());
+  const measurements = measurementFields(fields, () => [objective, ...constraints, ...judges(), ...constraints.map(({ per, cost }) => ({ metric: per, cost }))
     .filter(({ metric }) => metric.value.trim())]);
+  /** The judges whose scores have a cost of their own. A judge of several metrics is asked once. */
+  const priced = () => [...new Map(judges().filter(({ cost }) => stated(cost) !== undefined).map((judge) => [judge.metric.value.trim(), judge])).values()];
   const baseline = text({ placeholder: "none" });
-  const items = itemFields(fields);
+  const items = itemFields(fields, () => noun(armWord()));
 
   function addConstraint(focus) {
     const index = serial++;
@@ -167,6 +257,15 @@ export async function show(main) {
     if (focus) one.metric.focus();
   }
   const more = h("button", { type: "button", onclick: () => addConstraint(true) }, "Add a constraint");
+  const aboutMore = h("p", { class: "hint" }, "A constraint is a limit that the answer must keep to, such as: adverse events at most 10%.");
+  const reserve = reserveField(fields, () => ({
+    isPlain: goal.value === "best" && !(optional(top) > 1) && policy.value === choices.defaults.policy && !judges().length
+      && !constraints.map((one) => one.read()).some((one) => one.relative_to_baseline || one.where || one.for_each),
+    isOnItems: items.isUsed(),
+    noun: noun(armWord()),
+    hasConstraints: constraints.length > 0,
+    noise: objective.noise(),
+  }));
   const problems = h("div", { class: "card summary-errors", role: "alert", tabindex: -1, hidden: true });
   const create = h("button", { class: "primary", "data-needs": "manage" }, "Create the study");
 
@@ -175,28 +274,38 @@ export async function show(main) {
     problems,
     h("div", { class: "card" },
       fields.add("name", "Name of the study", name),
-      h("div", {}, fields.add("arms", "Arms, one on a line", arms, "the options to choose from"), armCount),
-      fields.add("baseline", "Baseline (optional)", baseline, "one of the arms, which limits may be relative to")),
-    objective.element, list, h("div", {}, more), measurements.element, items.element,
+      h("div", {}, fields.add("arms", "Options, one on a line", arms, "what you want to choose from: formulations, doses, prompts, suppliers …"), armCount)),
+    objective.element, list, h("div", {}, more, aboutMore), measurements.element,
+    folded(h("span", {}, "More settings", h("span", { class: "muted small" }, ": your words, plates or days, how sure to be, budget")),
+    h("fieldset", { class: "card" }, h("legend", {}, "Your words"),
+      h("div", { class: "grid-2" },
+        fields.add("arm_word", "What you call an option (optional)", word, "pages and reports then say this: formulation, dose, prompt; with an odd plural: mouse/mice"),
+        fields.add("baseline", "Baseline (optional)", baseline, "one of the options, which limits may be relative to; or what all of them are compared with (win, tie or loss)"))),
+    items.element,
     h("fieldset", { class: "card" }, h("legend", {}, "How to decide"),
       h("div", { class: "grid-2" }, fields.add("goal", "Find", goal, aboutGoal), topField),
       h("div", { class: "grid-2" },
         fields.add("delta", "Accepted chance of a wrong answer", delta, sure),
-        fields.add("policy", "Policy", policy, aboutPolicy)),
+        fields.add("policy", "Method", policy, aboutPolicy)),
       h("div", { class: "grid-2" },
         fields.add("budget.tests", "At most this many tests (optional)", budgetTests),
         fields.add("budget.cost", "At most this cost (optional)", budgetCost)),
-      fields.add("order", "Results count", order, aboutOrder)),
-    h("div", { class: "buttons" }, create, h("a", { class: "button", href: "/" }, "Cancel")));
+      fields.add("budget.hours", "At most this many hours (optional)", budgetHours, "from when the study is created; then no test begins, and what is out still counts"),
+      fields.add("arms.cost", "Options that cost more (optional)", armCosts, "one number on a line, in the order of the options: how many times as much a test of that option costs"),
+      h("div", { class: "grid-2" },
+        fields.add("order", "Results count", order, aboutOrder), reserve.element))),
+    h("div", { class: "buttons" }, create, h("a", { class: "button", href: at("/") }, "Cancel")));
 
   /** A path as the service knows it, as the path of a control here. */
   function local(path) {
     let found = path.replace(/^plan\.?/, "").replace(/^body\.?/, "");
     const constraint = /^constraints\[(\d+)\]/.exec(found);
     if (constraint) found = found.replace(constraint[0], `constraints[${constraints[Number(constraint[1])]?.index}]`);
+    found = found.replace(/^arms\[\d+\]\.cost.*/, "arms.cost");
     const measurement = /^measurements\[(\d+)\]/.exec(found);
-    if (measurement) found = found.replace(measurement[0], `measurements[${measurements.index(Number(measurement[1]))}]`);
-    return found;
+    if (!measurement) return found;
+    const score = priced()[Number(measurement[1]) - measurements.read().length];
+    return score ? score.path : found.replace(measurement[0], `measurements[${measurements.index(Number(measurement[1]))}]`);
   }
 
   /** The line of something that has a line of its own. */
@@ -214,6 +323,7 @@ export async function show(main) {
       const words = lineOf(field) + reason;
       if (!entry) return { item: h("li", {}, sentence), control: null };
       replace(entry.error, words);
+      for (let fold = entry.control.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
       entry.control.setAttribute("aria-invalid", "true");
       const group = entry.control.closest("fieldset")?.querySelector("legend")?.firstChild;
       const place = group ? `${group.firstChild?.data ?? group.data}: ` : "";
@@ -234,19 +344,19 @@ export async function show(main) {
     fields.clear();
     problems.hidden = true;
     create.disabled = true;
-    const budget = { tests: optional(budgetTests), cost: optional(budgetCost) };
+    const budget = { tests: optional(budgetTests), cost: optional(budgetCost), blocks: items.most(), hours: optional(budgetHours) };
     const plan = {
-      name: name.value.trim(), delta: typed(delta.value), policy: policy.value, order: order.value,
-      objective: objective.read(), constraints: constraints.map((one) => one.read()),
-      arms: linesOf(arms).map((arm) => ({ name: arm.name })), ...items.read(), ...asked(),
+      name: name.value.trim(), delta: typed(delta.value, { rate: true }), policy: policy.value, order: order.value,
+      objective: objectiveRead(), constraints: constraints.map((one) => one.read()),
+      arms: armsRead(), ...items.read(), ...asked(), arm_word: armWord(), ...reserve.read(),
     };
-    const together = measurements.read();
+    const together = [...measurements.read(), ...priced().map(({ metric, cost }) => ({ metrics: [metric.value.trim()], cost: stated(cost) }))];
     if (together.length) plan.measurements = together;
     if (baseline.value.trim()) plan.baseline = baseline.value.trim();
-    if (budget.tests !== undefined || budget.cost !== undefined) plan.budget = budget;
+    if (Object.values(budget).some((given) => given !== undefined)) plan.budget = budget;
     try {
       const study = await post("/api/studies", { plan });
-      location.assign(`/studies/${study.id}`);
+      location.assign(at(`/studies/${study.id}`));
     } catch (error) {
       complain(error);
       create.disabled = false;
@@ -258,27 +368,29 @@ export async function show(main) {
   const aboutTests = h("p", { class: "muted small" });
   function draft() {
     return {
-      objective: { ...objective.read(), metric: objective.read().metric.trim() || "…" },
+      objective: objectiveRead(),
       constraints: constraints.map((one) => one.read()).filter((one) => one.metric.trim() !== ""),
       arms: linesOf(arms),
+      arm_word: armWord(),
+      baseline: baseline.value.trim() || undefined,
       ...asked(),
     };
   }
   function showDraft() {
     const plan = draft();
-    const begun = plan.arms.length > 0 && plan.objective.metric !== "…";
+    const begun = plan.arms.length > 0 && (asksForLimitsAlone() ? plan.constraints.length > 0 : !objective.isEmpty());
     measurements.draw();
     items.draw();
+    reserve.draw();
     replace(preview, begun ? question(plan) : h("span", { class: "muted" }, "The question appears here as you fill in the form."));
     replace(aboutTests, begun ? [aboutMeasurements(withRatios(measurements.measured(), constraints)), items.words()] : null);
   }
   form.addEventListener("input", showDraft);
   form.addEventListener("click", showDraft);
 
-  addConstraint(false);
   showDraft();
   replace(main, h("h1", {}, "New study"),
-    h("p", { class: "question" }, "bestarm says which arm to test next on which metric, and stops as soon as the answer is certain enough."),
+    h("p", { class: "question" }, "bestarm says what to test next, and stops as soon as the answer is certain enough."),
     h("div", { class: "new-page" }, form,
       h("aside", { class: "card", "aria-label": "The question so far" }, h("h2", {}, "The question"), preview, aboutTests)));
 }

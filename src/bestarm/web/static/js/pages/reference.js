@@ -2,6 +2,7 @@
 
 import { download, get } from "../library/api.js";
 import { h, newId, replace } from "../library/dom.js";
+import { at } from "../library/root.js";
 import { fieldTable, kindOf, prose, schemaId } from "../library/schemas.js";
 
 const ROLES = {
@@ -17,7 +18,7 @@ function roleOf(operation) {
 function example(method, path, operation) {
   const address = path.replace("{study}", "1");
   const types = Object.keys(operation.requestBody?.content ?? {});
-  const parts = [`curl ${location.origin}${address}`];
+  const parts = [`curl ${location.origin}${at(address)}`];
   if (roleOf(operation)) parts.push('-H "Authorization: Bearer $BESTARM_TOKEN"');
   if (types.includes("text/csv")) parts.push("-H 'Content-Type: text/csv' --data-binary @results.csv");
   else if (types.length) parts.push(`-H 'Content-Type: ${types[0]}' -d @body.json`);

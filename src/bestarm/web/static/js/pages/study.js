@@ -10,7 +10,10 @@ import { filterPanel } from "../panels/filter.js";
 import { pendingPanel, readPending } from "../panels/pending.js";
 import { logPanel } from "../panels/log.js";
 import { progressPanel } from "../panels/progress.js";
+import { reservePanel } from "../panels/reserve.js";
 import { summaryPanel } from "../panels/summary.js";
+import { nounOf } from "../library/nouns.js";
+import { readWaiting, waitingValues } from "../library/waiting.js";
 import { headlineText } from "../library/words.js";
 
 const QUIET = 20_000;
@@ -65,8 +68,8 @@ function section(id, title, ...children) {
 export async function show(main, id) {
   const base = `/api/studies/${id}`;
   // What is out is loaded with the status: the list of it stands above much that can be pressed.
-  const [status, out] = await Promise.all([get(base), readPending(base).catch(() => [])]);
-  const context = { id, base, status, refresh: null };
+  const [status, out, late] = await Promise.all([get(base), readPending(base).catch(() => null), readWaiting(base).catch(() => [])]);
+  const context = { id, base, status, refresh: null, waiting: waitingValues([]) };
   const name = context.status.study;
   document.title = `${isolated(name)} · bestarm`;
 
@@ -75,20 +78,22 @@ export async function show(main, id) {
   const summary = summaryPanel(context);
   const charts = chartsPanel(context);
   const arms = armsPanel(context);
+  const reserve = reservePanel(context);
   const pending = pendingPanel(context);
   const entry = entryPanel(context);
   const progress = progressPanel(context);
   const log = logPanel(context);
-  const drawn = [filter, summary, charts, arms, pending, entry, progress, log];
+  const drawn = [filter, summary, charts, arms, reserve, pending, entry, progress, log];
 
-  const links = [["tests", "Tests"], ["charts", "Metrics"], ["arms", "Arms"], ["progress", "Progress"], ["log", "Log"]];
+  const title = nounOf(status).Many;
+  const links = [["tests", "Tests"], ["charts", "Metrics"], ["arms", title], ["progress", "Progress"], ["log", "Log"]];
   replace(main,
     summary.element,
     h("nav", { class: "jump", "aria-label": "Parts of this page" },
       links.map(([part, title]) => h("a", { href: `#${part}` }, title))),
-    section("tests", "Tests", h("div", { class: "columns" }, pending.element, entry.element)),
+    section("tests", "Tests", pending.element, entry.element),
     section("charts", "Metrics", filter.element, charts.element),
-    section("arms", "Arms", arms.element),
+    section("arms", title, arms.element, reserve.element),
     section("progress", "Progress", progress.element),
     section("log", "Log", log.element));
 
@@ -112,11 +117,13 @@ export async function show(main, id) {
     const newer = await getNewer(base, context.status.version);
     if (newer) draw(newer);
   }, 400, 4);
-  const showPending = (tests) => {
-    pending.show(tests);
-    summary.showPending(tests);
+  const showPending = (tests, waiting) => {
+    context.waiting = waitingValues(waiting);
+    pending.show(tests, waiting);
+    summary.showPending(tests ?? []);
+    for (const panel of [charts, arms, progress]) panel.update(context.status);
   };
-  const loadPending = loader(async () => showPending(await readPending(base, pending.wanted())), 400, 4);
+  const loadPending = loader(async () => showPending(...await Promise.all([readPending(base, pending.wanted()), readWaiting(base, context.status)])), 400, 4);
   const loadLog = loader(async () => log.show(await get(`${base}/log?last=${log.wanted()}`)), 1000, 5);
   const loadHistory = loader(async () => progress.showHistory(await get(`${base}/history?points=500`)), 1500, 5);
   // A forecast is a simulation on the server, so it is rare, and runs only while the page is visible.
@@ -135,7 +142,7 @@ export async function show(main, id) {
   };
 
   draw(context.status);
-  showPending(out);
+  showPending(out, late);
   const all = [loadStatus, loadPending, loadLog, loadHistory, loadForecast];
   const bar = connectionBar(() => stream.retry());
   const stream = listen(`${base}/events`, () => { for (const load of all) load(); }, bar);

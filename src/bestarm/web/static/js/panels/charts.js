@@ -4,9 +4,10 @@
 // the rows in view are drawn: a thousand arms cost no more than forty.
 
 import { h, isolated, named, replace, s } from "../library/dom.js";
-import { marker } from "../library/markers.js";
+import { hollow, marker } from "../library/markers.js";
 import { extent, linear, ticks } from "../library/scale.js";
-import { interval, isVoid, number, plural, requirement, shareWords, titleOf, VERDICT_WORDS, VERDICTS } from "../library/words.js";
+import { waitingWords } from "../library/waiting.js";
+import { interval, isVoid, number, plural, requirement, shareWords, headingOf, titleOf, VERDICT_WORDS, VERDICTS } from "../library/words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
@@ -22,6 +23,11 @@ function ordered(status, arms) {
     (b.name === status.leader) - (a.name === status.leader) ||
     ORDER[a.verdict] - ORDER[b.verdict] || score(a) - score(b) || 0);
 }
+
+const MARKS = { holds: "feasible", violated: "infeasible", open: "open" };
+
+/** How a chart of one metric marks an arm: a constraint by what is known of it, the objective by the arm's verdict. */
+const verdictOn = (arm, metric) => (arm.verdict === "retired" ? "retired" : MARKS[metric.verdict] ?? arm.verdict);
 
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -58,11 +64,15 @@ function chart(context, index, scrolled) {
 
   const part = () => (index === 0 ? status.plan.objective : status.plan.constraints[index - 1]);
 
+  /** Values of an arm that are saved and do not count yet. One alone says nothing about a ratio. */
+  const waitingOf = (arm) => (part().per ? [] : context.waiting(arm.name, part().metric));
+
   function scale() {
     const values = [];
     for (const arm of arms) {
       const m = arm.metrics[index];
       if (m.tests) values.push(m.low, m.high, m.mean);
+      values.push(...waitingOf(arm));
     }
     const threshold = arms[0]?.metrics[index].threshold;
     if (threshold !== null && threshold !== undefined) values.push(threshold);
@@ -112,12 +122,15 @@ function chart(context, index, scrolled) {
   function row(arm, y, x, inner, width) {
     const m = arm.metrics[index];
     const best = arm.name === status.leader;
-    const group = s("g", { class: `arm ${arm.verdict}${m.verdict === "violated" ? " violated" : ""}` },
+    const verdict = verdictOn(arm, m);
+    const group = s("g", { class: `arm ${verdict}${m.verdict === "violated" ? " violated" : ""}` },
       s("title", {}, spoken(arm)));
     const text = fitted(arm.name, inner.left - 16, best);
     group.append(s("text", { class: best ? "arm-name best" : "arm-name", x: inner.left - 8, y: y + 4 }, text));
+    const waiting = waitingOf(arm);
     if (!m.tests) {
-      group.append(s("text", { class: "untested", x: inner.left + 8, y: y + 4 }, "no result yet"));
+      if (waiting.length) group.append(...waiting.map((value) => hollow(x(value), y)), s("text", { class: "mean", x: width - 6, y: y + 4 }, `${waiting.length} ${waiting.length === 1 ? "waits" : "wait"}`));
+      else group.append(s("text", { class: "untested", x: inner.left + 8, y: y + 4 }, "no result yet"));
       return group;
     }
     const low = m.low === null ? inner.left : Math.max(inner.left, x(m.low));
@@ -125,22 +138,24 @@ function chart(context, index, scrolled) {
     group.append(s("line", { class: "interval", x1: low, x2: high, y1: y, y2: y }));
     if (m.low !== null) group.append(s("line", { class: "cap", x1: low, x2: low, y1: y - 4, y2: y + 4 }));
     if (m.high !== null) group.append(s("line", { class: "cap", x1: high, x2: high, y1: y - 4, y2: y + 4 }));
-    group.append(marker(arm.verdict, x(m.mean), y, best && status.answer !== null && !isVoid(status)));
+    group.append(...waiting.map((value) => hollow(x(value), y)), marker(verdict, x(m.mean), y, best && status.answer !== null && !isVoid(status)));
     group.append(s("text", { class: "mean", x: width - 6, y: y + 4 }, number(m.mean, 3, m.high - m.low)));
     return group;
   }
 
   function spoken(arm) {
     const m = arm.metrics[index];
-    const measured = m.tests ? `${number(m.mean, 4, m.high - m.low)}, ${m.low === null && m.high === null ? "" : "between "}${interval(m.low, m.high, "and")}, ${plural(m.tests, "test")}` : "no result yet";
+    const waiting = waitingWords(waitingOf(arm));
+    const counted = m.tests ? `${number(m.mean, 4, m.high - m.low)}, ${m.low === null && m.high === null ? "" : "between "}${interval(m.low, m.high, "and")}, ${plural(m.tests, "test")}` : waiting ? "" : "no result yet";
+    const measured = [counted, waiting].filter(Boolean).join("; ");
     const share = m.share && m.tests ? `; ${shareWords(part(), m.share)}` : "";
     return `${isolated(arm.name)}: ${measured}${share}; ${arm.verdict}${m.verdict ? `; this constraint ${m.verdict === "open" ? "is open" : m.verdict === "holds" ? "holds" : "is violated"}` : ""}`;
   }
 
   function describe() {
     const listed = arms.slice(0, 12).map(spoken).join(". ");
-    const rest = arms.length > 12 ? `. And ${arms.length - 12} more, in the table of arms` : "";
-    return `${isolated(titleOf(part()))}, ${requirement(part())}. ${listed}${rest}`;
+    const rest = arms.length > 12 ? `. And ${arms.length - 12} more, in the table` : "";
+    return `${isolated(titleOf(part()))}, ${requirement(part(), status.plan.goal)}. ${listed}${rest}`;
   }
 
   function later() {
@@ -157,7 +172,7 @@ function chart(context, index, scrolled) {
       status = now;
       arms = sorted;
       widest = Math.max(0, ...arms.slice(0, 300).map((arm) => textWidth(arm.name, true)));
-      replace(title, named(titleOf(part())), h("span", { class: "aim" }, requirement(part())));
+      replace(title, named(headingOf(part())), h("span", { class: "aim" }, requirement(part(), status.plan.goal)));
       if (status.arms.length > MOST_ROWS_WHOLE) {
         scroller.tabIndex = 0;
         scroller.setAttribute("role", "region");
@@ -198,9 +213,10 @@ export function chartsPanel(context) {
         replace(holder, charts.map((one) => one.element));
       }
       replace(about, status.about_intervals);
-      const present = new Set(status.arms.map((arm) => arm.verdict));
+      const present = new Set(status.arms.flatMap((arm) => arm.metrics.map((metric) => verdictOn(arm, metric))));
       replace(legend, VERDICTS.filter((verdict) => present.has(verdict)).map((verdict) => key(verdict, false)),
         status.answer !== null && status.state === "certified" ? key("feasible", true) : null,
+        status.waiting ? h("li", {}, s("svg", { width: 30, height: 16, viewBox: "0 0 30 16", "aria-hidden": "true" }, hollow(9, 8), hollow(19, 8)), "Results that are not counted yet") : null,
         (status.plan.constraints || []).length ? h("li", {},
           s("svg", { width: 30, height: 16, viewBox: "0 0 30 16", "aria-hidden": "true" },
             s("rect", { class: "forbidden", x: 15, y: 0, width: 15, height: 16 }),

@@ -14,7 +14,7 @@ export function filterPanel(changed) {
 
   const search = h("input", { id: newId("find"), type: "search", placeholder: "Part of a name or reason", autocomplete: "off" });
   search.addEventListener("input", () => { text = search.value.trim().toLowerCase(); changed(); });
-  const chips = h("fieldset", { class: "chips" }, h("legend", { class: "sr" }, "Show arms that are"));
+  const chips = h("fieldset", { class: "chips" }, h("legend", { class: "sr" }, "Show those that are"));
   for (const verdict of VERDICTS) {
     const box = h("input", { type: "checkbox", checked: true });
     const label = h("span", {});
@@ -26,8 +26,8 @@ export function filterPanel(changed) {
     labels.set(verdict, label);
     chips.append(h("label", { class: "chip" }, box, badge(verdict), label));
   }
-  const element = h("div", { class: "toolbar", role: "search", "aria-label": "Arms in the charts and the table" },
-    h("label", { for: search.id, class: "sr" }, "Find arms"), search, chips);
+  const element = h("div", { class: "toolbar", role: "search", "aria-label": "What the charts and the table show" },
+    h("label", { for: search.id, class: "sr" }, "Find by name or reason"), search, chips);
 
   return {
     element,

@@ -14,7 +14,7 @@ export function healthPanel() {
   function item(note) {
     return h("li", { class: `note ${note.severity}` },
       h("span", { class: "sign", "aria-hidden": "true" }, SIGNS[note.severity]),
-      h("span", {}, h("strong", {}, `${WORDS[note.severity]}: `), sentence(note.sentence, [note.arm, note.metric])));
+      h("span", {}, h("strong", {}, `${note.kind === "remark" && note.severity === "doubtful" ? "Note" : WORDS[note.severity]}: `), sentence(note.sentence, [note.arm, note.metric])));
   }
 
   function update(status) {

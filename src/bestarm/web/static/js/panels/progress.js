@@ -1,8 +1,10 @@
 // Tests and cost over time, and what remains by simulation.
 
 import { h, named, replace } from "../library/dom.js";
+import { nounOf } from "../library/nouns.js";
 import { released } from "../library/press.js";
-import { about, ageWords, count, dateTime, isAbout, number, percent, plural } from "../library/words.js";
+import { about, ageWords, count, dateTime, isAbout, number, plural } from "../library/words.js";
+import uPlot from "../../vendor/uplot/uPlot.esm.js";
 
 const HEIGHT = 260;
 
@@ -17,6 +19,7 @@ function resolved(variable) {
 }
 
 const formats = [
+  { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 1, hour12: false },
   { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false },
   { hour: "2-digit", minute: "2-digit", hour12: false },
   { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false },
@@ -25,7 +28,13 @@ const formats = [
 
 /** A moment as finely as the span of the chart needs. */
 function moment(at, span) {
-  return formats[span < 600 ? 0 : span < 86_400 ? 1 : span < 864_000 ? 2 : 3].format(at * 1000);
+  return formats[span < 10 ? 0 : span < 600 ? 1 : span < 86_400 ? 2 : span < 864_000 ? 3 : 4].format(at * 1000);
+}
+
+/** The last of the points at one moment, such as those of one plate. */
+function momentsOf({ time, ...amounts }) {
+  const last = (_, k) => time[k] !== time[k + 1];
+  return Object.fromEntries(Object.entries({ time, ...amounts }).map(([name, values]) => [name, values.filter(last)]));
 }
 
 export function progressPanel(context) {
@@ -42,7 +51,6 @@ export function progressPanel(context) {
   const element = h("div", { class: "card" }, forecastWords, holder, words, table);
   let history = null;
   let plot = null;
-  let uPlot = null;
   let withCost = false;
   let started = false;
   let forecast;
@@ -50,7 +58,11 @@ export function progressPanel(context) {
   function options(width) {
     const [ink, grid, first, second] = ["--muted", "--line", "--accent", "--second"].map(resolved);
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "12px system-ui" };
-    const moments = (_, values) => values.map((at) => moment(at, history.time.at(-1) - history.time[0]));
+    const moments = (_, values) => {
+      const texts = values.map((at) => moment(at, history.time.at(-1) - history.time[0]));
+      // Moments that read alike are named once.
+      return texts.map((text, k) => (text === texts[k - 1] ? null : text));
+    };
     const amounts = (_, values) => values.map((value) => (value >= 1e6 ? `${value / 1e6} M` : count(value)));
     return {
       width, height: HEIGHT,
@@ -74,16 +86,18 @@ export function progressPanel(context) {
     return withCost ? [history.time, history.tests, history.cost] : [history.time, history.tests];
   }
 
+  /** How many results wait, if that is all there is. */
+  const waitingNow = () => (context.status.waiting ? `${plural(context.status.waiting, "result")} saved and not counted yet.` : "");
+
   async function draw() {
     if (!history || !started) return;
     const enough = history.time.length > 1;
-    if (enough) uPlot ||= (await import("../../vendor/uplot/uPlot.esm.js")).default;
     // It is drawn when it comes near: often just when the user has scrolled to a button below it.
     await released();
     holder.hidden = !enough;
     table.hidden = !enough;
     if (!enough) {
-      replace(words, history.time.length ? "One moment so far; the chart begins with the second." : "No results yet.");
+      replace(words, history.time.length ? "One moment so far; the chart begins with the second." : `${waitingNow() || "No results yet."}`);
       return;
     }
     const costs = history.cost.some((cost, k) => Math.abs(cost - history.tests[k]) > 1e-9 * Math.max(1, cost));
@@ -101,7 +115,6 @@ export function progressPanel(context) {
   }
 
   function rebuild() {
-    if (!uPlot || !history) return;
     plot?.destroy();
     replace(holder);
     holder.setAttribute("role", "img");
@@ -134,7 +147,7 @@ export function progressPanel(context) {
     if (found === undefined) return;
     if (status.state !== "running" || found === null) {
       replace(forecastWords, h("p", {}, status.state === "running"
-        ? "A forecast needs at least one result of every metric of every arm."
+        ? `A forecast needs at least one result of every metric of every ${nounOf(status).one}. ${waitingNow()}`
         : "The study is done: no more tests are needed."));
       return;
     }
@@ -153,14 +166,17 @@ export function progressPanel(context) {
         `From ${plural(found.runs, "simulation")} in worlds that the results leave possible.${ageWords(found, status)} `,
         nine ? `Nine in ten end within ${about(found.p90_tests)} more tests (cost ${about(found.p90_cost)}). ` : "",
         most.length ? ["They end with ", most.map(([arm, share], k) => [k ? ", " : "",
-          arm === "none" ? "no feasible arm" : named(arm), ` in ${percent(share)}`]), "."] : ""));
+          arm === "none" ? `no feasible ${nounOf(status).one}` : named(arm), ` (${plural(Math.round(share * found.runs), "time")})`]), "."] : ""));
   }
 
   return {
     element,
-    update: drawForecast,
+    update() {
+      drawForecast();
+      if (history && !history.time.length) draw();
+    },
     showHistory(found) {
-      history = found;
+      history = momentsOf(found);
       draw();
     },
     showForecast(found) {

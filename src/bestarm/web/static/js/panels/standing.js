@@ -1,12 +1,13 @@
 // The first card: what we know, what is open, how long it will take, whether the data is healthy, what to do now.
 
 import { h, named, replace, sentence } from "../library/dom.js";
-import { confidenceBar, shareBar } from "../library/bars.js";
+import { shareBar } from "../library/bars.js";
 import { lacking, whatToDo } from "../library/todo.js";
+import { noun, nounOf } from "../library/nouns.js";
 import { visitorName } from "../library/visitor.js";
 import { healthPanel } from "./health.js";
 import {
-  about, ageWords, certainWords, count, isAbout, isDecided, isVoid, number, percent, plural, promised, roughly,
+  about, ageWords, certainWords, count, evidenceWords, isAbout, isDecided, isVoid, number, plural, roughly,
 } from "../library/words.js";
 
 const MOST_OPEN = 3;
@@ -17,18 +18,20 @@ function subject(question) {
   return question.metric === null ? [named(question.arm)] : [named(question.metric), " of ", named(question.arm)];
 }
 
-function openItem(question) {
-  const words = question.tests === null ? "no end in sight" : `about ${plural(roughly(question.tests), "test")}`;
+/** A question takes no more tests than are to go `inAll`. */
+function openItem(question, inAll) {
+  const tests = Math.min(question.tests ?? Infinity, inAll);
+  const words = tests === Infinity ? "no end in sight" : `about ${plural(roughly(tests), "test")}`;
   return h("li", {}, h("span", { class: "open-what" }, subject(question)), shareBar(question.share),
     h("span", { class: "open-tests" }, words));
 }
 
-/** What takes longest first. */
-const longest = (open) => [...open].sort((a, b) => (b.tests ?? Infinity) - (a.tests ?? Infinity) || 0);
-
 function knownWords(status) {
   if (status.known) return sentence(`${status.known}.`, [status.leader]);
-  return certainWords(status).trim() || (status.tests ? "Nothing is certain yet." : "Nothing yet: there are no results.");
+  // What is worse is out only once that which it is worse than is certain to be feasible.
+  const worse = isVoid(status) ? 0 : status.arms.filter((arm) => arm.verdict === "worse").length;
+  const open = worse ? `No ${nounOf(status).one} is out yet. ${count(worse)} ${worse === 1 ? "is" : "are"} worse than another, of which it is not certain yet that it is feasible.` : "Nothing is certain yet.";
+  return certainWords(status).trim() || (status.tests ? open : "Nothing yet: there are no results.");
 }
 
 /** Whether it can be simulated how the study goes on: that takes a result of every metric of every arm. */
@@ -42,23 +45,26 @@ function durationWords(status, forecast) {
     const lacks = lacking(status);
     return ["The budget is spent.", lacks === null ? "" : ` The open questions lack about ${plural(roughly(lacks), "more test", "more tests")}.`];
   }
-  if (!isForeseeable(status)) return ["Not known yet: a forecast needs a result of every metric of every arm."];
+  if (!isForeseeable(status)) return [`Not known yet: a forecast needs a result of every metric of every ${nounOf(status).one}.`];
   if (forecast === null) return ["Not known."];
   if (forecast === undefined || !isAbout(forecast, status)) return ["Being simulated …"];
   const age = ageWords(forecast, status);
-  if (forecast.state === "too early") return [`Too early to say: there are only a few results of each metric of each arm.${age}`];
+  if (forecast.state === "too early") return [`Too early to say: there are only a few results of each metric.${age}`];
   const [arm, share] = Object.entries(forecast.answers || {}).sort((a, b) => b[1] - a[1])[0] ?? [null, 0];
-  const ends = arm === null ? "" : [` ${count(Math.round(share * forecast.runs))} of ${count(forecast.runs)} simulated continuations end with `,
-    arm === "none" ? "no feasible arm" : named(arm), "."];
+  const often = share > 0.98 ? "almost all" : share > 0.5 ? "most" : "many";
+  const ends = arm === null ? "" : [" Likely answer: ", arm === "none" ? `no feasible ${nounOf(status).one}` : named(arm),
+    `, with which ${often} simulations end; that is a forecast, not evidence.`];
   if (forecast.median_tests === null) {
     return [plan.budget ? "Long: most simulated continuations do not end within the budget." : "Very long: most simulated continuations did not end.", ends, age];
   }
   const nine = forecast.p90_tests === null ? "1 in 10: far more" : `9 in 10: at most ${about(forecast.p90_tests)}`;
-  return [`About ${plural(roughly(forecast.median_tests), "test")} to go (${nine}).`, ends, age];
+  const { blocks } = plan;
+  const full = blocks ? `, ${plural(Math.ceil(forecast.median_tests / blocks.size), blocks.name, noun(blocks.name).many)},` : "";
+  return [`About ${plural(roughly(forecast.median_tests), "test")}${full} to go (${nine}).`, ends, age];
 }
 
-/** `free(test)` frees a test, `save()` makes a button that downloads the report, `extend(tests)` offers a larger budget. */
-export function standingPanel(context, { free, save, extend }) {
+/** `free(test)` frees a test, `giveUp(test)` gives it up, `save()` makes a button that downloads the report, `extend(tests)` offers a larger budget. */
+export function standingPanel(context, { free, giveUp, save, extend }) {
   const health = healthPanel();
   const known = h("p", { class: "known" });
   const waiting = h("p", { class: "muted small" });
@@ -71,40 +77,48 @@ export function standingPanel(context, { free, save, extend }) {
   // It comes late and has its room from the start, so that nothing below moves then.
   const long = h("p", { class: "late" });
   const now = h("p", { class: "todo" });
-  const sure = h("div", { class: "sure-bar" });
-  const sureWords = h("p", { class: "muted small" });
-  const single = h("details", { class: "sure-details" }, h("summary", {}, "How sure we are as one number"), sure, sureWords);
 
   const row = (kind, title, ...content) => h("div", { class: `row ${kind}` }, h("dt", {}, title), h("dd", {}, ...content));
+  const judges = h("div", {});
+  const judged = row("judged", "What are the judges worth?", judges);
   const element = h("div", { class: "standing" },
     h("dl", {},
       row("know", "What do we know?", known, waiting),
       row("open", "What is still open?", progress, open, more, nothing),
       row("long", "How long will it take?", long),
-      row("healthy", "Is the data healthy?", health.element),
-      row("now", "What should I do now?", now)),
-    single);
+      judged, row("healthy", "Is the data healthy?", health.element),
+      row("now", "What should I do now?", now)));
   let forecast;
   let tests = [];
 
   function drawOpen(status) {
     const isOver = isDecided(status);
-    const questions = isOver ? [] : longest(status.open);
-    replace(progress, questions.length ? [shareBar(status.progress), h("span", { class: "muted small" }, `${Math.floor(100 * status.progress)}% of the evidence needed`)] : null);
+    const questions = isOver ? [] : status.open;
+    replace(progress, questions.length ? [shareBar(status.progress), h("span", { class: "muted small" }, evidenceWords(status))] : null);
     progress.hidden = !questions.length;
     open.hidden = !questions.length;
-    replace(open, questions.slice(0, MOST_OPEN).map(openItem));
-    replace(rest, questions.slice(MOST_OPEN).map(openItem));
+    const inAll = (forecast && isAbout(forecast, status) && forecast.median_tests) || Infinity;
+    const items = questions.map((question) => openItem(question, inAll));
+    replace(open, items.slice(0, MOST_OPEN));
+    replace(rest, items.slice(MOST_OPEN));
     more.hidden = questions.length <= MOST_OPEN;
     restTitle.textContent = `${count(questions.length - MOST_OPEN)} more`;
     nothing.hidden = questions.length > 0;
-    replace(nothing, isOver ? (isVoid(status) ? "Whether this is right: the policy has stopped, on results that prove nothing." : "Nothing.") : !status.tests ? "Everything: every arm can be the answer."
-      : status.candidates.length ? `${plural(status.candidates.length, "arm")} can still be the answer.` : "What the answer is.");
+    replace(nothing, isOver ? (isVoid(status) ? "Whether this is right: the study has stopped, on results that prove nothing." : "Nothing.") : !status.tests ? `Everything: every ${nounOf(status).one} can be the answer.`
+      : status.candidates.length ? `${nounOf(status).counted(status.candidates.length)} can still be the answer.` : "What the answer is.");
+  }
+
+  function drawJudges(status) {
+    const known = status.judges ?? [];
+    judged.hidden = !known.length;
+    replace(judges, known.map((one) => [
+      h("p", {}, named(one.judge), one.agreement === null ? ": " : " ", one.words, "."),
+      one.bias_words ? h("p", { class: "muted small" }, "Its mean score, less that of ", named(one.metric), `: ${one.bias_words}.`) : null]));
   }
 
   function drawNow() {
     const { status } = context;
-    const words = h("p", {}, whatToDo(status, { tests, visitor: visitorName(), free, save: save(), extend }));
+    const words = h("p", {}, whatToDo(status, { tests, visitor: visitorName(), free, giveUp, save: save(), extend }));
     // A button that is made anew while it is pressed would do nothing.
     if (words.textContent !== now.textContent) replace(now, [...words.childNodes]);
     replace(waiting, waitingWords(status));
@@ -117,15 +131,8 @@ export function standingPanel(context, { free, save, extend }) {
   }
 
   function drawForecast(status) {
-    replace(long, durationWords(status, forecast));
+    replace(long, [...durationWords(status, forecast), status.endless ? sentence(` ${status.endless}.`, []) : ""]);
     long.classList.toggle("comes-late", status.state === "running" && isForeseeable(status));
-  }
-
-  function drawSure(status) {
-    single.hidden = isDecided(status) || isVoid(status) || !status.tests;
-    const target = 1 - status.plan.delta;
-    replace(sure, confidenceBar(status.confidence, target));
-    replace(sureWords, `${percent(status.confidence)}, with ${promised(status.plan.delta)} asked for: one minus the least chance of error at which ${status.leader === null ? "this" : "the leader"} would be certified now. It holds at any time and says little about progress: it stays near 0 until what lacks most has almost all its evidence, and falls when another arm takes the lead.`);
   }
 
   // Times grow without anything being recorded.
@@ -138,12 +145,13 @@ export function standingPanel(context, { free, save, extend }) {
       drawOpen(status);
       drawForecast(status);
       health.update(status);
-      drawSure(status);
+      drawJudges(status);
       drawNow();
     },
     showForecast(found) {
       // Nothing was simulated as long as results were lacking. Once they are there, it is under way.
       forecast = found ?? (isForeseeable(context.status) ? null : undefined);
+      drawOpen(context.status);
       drawForecast(context.status);
     },
     showPending(found) {

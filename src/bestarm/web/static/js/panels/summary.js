@@ -2,11 +2,13 @@
 
 import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
-import { askHowMany } from "../library/dialogs.js";
-import { visitorName } from "../library/visitor.js";
-import { aboutItems, aboutMeasurements, countedTests, itemCount } from "../library/measuring.js";
+import { askHowMany, askReason, GIVING_UP, signature } from "../library/dialogs.js";
+import { aboutBlocks, aboutItems, aboutMeasurements, itemCount } from "../library/measuring.js";
+import { noun, nounOf } from "../library/nouns.js";
+import { at } from "../library/root.js";
+import { extension } from "../library/todo.js";
 import { standingPanel } from "./standing.js";
-import { count, date, headline, isVoid, number, plural, question, stateBadge } from "../library/words.js";
+import { count, date, dateTime, headline, isVoid, number, percentOf, plural, question, stateBadge } from "../library/words.js";
 
 /** A file name that any system takes. */
 function fileName(status, ending) {
@@ -23,7 +25,7 @@ export function summaryPanel(context) {
   const asked = h("p", { class: "question" });
   const measured = h("p", { class: "muted about-tests" });
   const archive = h("button", { "data-needs": "manage", onclick: putAway });
-  const standing = standingPanel(context, { free, extend, save: () => save("report", "html", "Download the report", "small") });
+  const standing = standingPanel(context, { free, giveUp, extend, save: () => save("report", "html", "Download the report", "small") });
 
   async function putAway() {
     const undo = Boolean(context.status.archived);
@@ -50,7 +52,7 @@ export function summaryPanel(context) {
   }, title);
 
   const element = h("div", { class: "summary" },
-    h("p", { class: "crumbs" }, h("a", { href: "/" }, "Studies"), " / ", h("span", {}, named(context.status.study))),
+    h("p", { class: "crumbs" }, h("a", { href: at("/") }, "Studies"), " / ", h("span", {}, named(context.status.study))),
     h("div", { class: "page-head" },
       h("h1", {}, named(context.status.study), " ", state),
       h("div", { class: "actions", role: "group", "aria-label": "Download and archive" },
@@ -70,19 +72,21 @@ export function summaryPanel(context) {
     const badge = stateBadge(status);
     const decided = status.guarantee === "holds";
     replace(first, headline(status, plan.delta).first);
-    replace(second, decided ? `Wrong with probability at most ${plan.delta}, if tests are independent and scatter as stated` : "");
+    replace(second, decided ? `Wrong in at most ${percentOf(plan.delta)} of such studies, if tests are independent and scatter as stated` : "");
     second.hidden = !decided;
     state.className = badge.class;
     replace(state, badge.words);
     element.querySelector(".hero").className = `card hero ${isVoid(status) ? "void" : status.state}`;
     replace(asked, question(plan));
     const items = itemCount(plan);
-    replace(measured, aboutMeasurements(status.measured.map(({ metrics }) => metrics)), items === null ? "" : aboutItems(items, plan.repeats));
+    replace(measured, aboutMeasurements(status.measured.map(({ metrics }) => metrics)), plan.blocks ? aboutBlocks(plan.blocks, nounOf(plan)) : items === null ? "" : aboutItems(items, plan.repeats));
     measured.hidden = !measured.textContent;
     replace(facts,
       fact("Tests", count(status.tests), plan.budget?.tests ? `of ${count(plan.budget.tests)}` : null),
+      status.blocks ? fact(noun(status.blocks.name).Many, count(status.blocks.made), status.blocks.allowed ? `of ${count(status.blocks.allowed)}` : null) : null,
       fact("Cost", number(status.cost), plan.budget?.cost ? `of ${number(plan.budget.cost)}` : null),
-      fact("In flight", count(status.pending)),
+      status.ends ? fact("Time", status.state === "running" && status.ends * 1000 <= Date.now() ? "is up" : dateTime(status.ends), "no test begins after it") : null,
+      fact("Out", count(status.pending)),
       fact("Begun", date(status.created)));
     drawNotes(status);
     standing.update(status);
@@ -92,21 +96,15 @@ export function summaryPanel(context) {
   function drawNotes(status) {
     const { plan } = status;
     replace(notes,
-      heldNote(status),
+      status.held ? h("p", { class: "note" }, `${status.held.words}.${status.held.test === null ? " Ask for tests to measure it." : ""}`) : null,
+      status.unasked ? h("p", { class: "note" }, `${status.unasked}.`) : null,
       plan.order === "arrival" ? h("p", { class: "note" }, "Results count in the order in which they arrive: the plan says that a test's duration has nothing to do with its result.") : null,
       status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
   }
 
-  /** Results of items that come later in the study's order than one of which the same arm has no result yet. */
-  function heldNote(status) {
-    if (itemCount(status.plan) === null || status.state !== "running") return null;
-    const held = status.tests - status.waiting - countedTests(status);
-    return held > 0 ? h("p", { class: "note" }, `${plural(held, "result")} recorded but not counted in what this page shows: items count in the study's own order, and some arms lack earlier ones. Ask for tests to measure those.`) : null;
-  }
-
   async function free(test) {
     try {
-      await post(`${context.base}/release`, { tests: [test], holder: visitorName() });
+      await post(`${context.base}/release`, { tests: [test], holder: await signature() });
       announce(`Test ${test} will be handed out again`);
       await context.refresh();
     } catch (error) {
@@ -114,10 +112,23 @@ export function summaryPanel(context) {
     }
   }
 
+  async function giveUp(test) {
+    const reason = await askReason(`Give up test ${test}`, GIVING_UP);
+    if (reason === null) return;
+    try {
+      await post(`${context.base}/abandon`, { test, reason, holder: await signature() });
+      announce(`Test ${test} is given up`);
+      await context.refresh();
+    } catch (error) {
+      announce(error.message);
+    }
+  }
+
   async function extend(suggested) {
-    const save = (tests) => post(`${context.base}/extend`, { tests, holder: visitorName() });
+    const { unit, more } = extension(context.status);
+    const save = async (number) => post(`${context.base}/extend`, { [unit]: number, holder: await signature() });
     const why = "The study goes on where its budget ended. That does not weaken the guarantee, because the evidence that ends a study is valid at all times at once.";
-    if (await askHowMany("Allow more tests", why, "How many more tests", suggested ?? "", save)) {
+    if (await askHowMany(`Allow ${more}`, why, `How many ${more}`, suggested ?? "", save)) {
       announce("The study goes on");
       await context.refresh();
     }

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import math
+import operator
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from bestarm import __version__
 from bestarm.analysis.charts.intervals import charted, interval_chart
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
-from bestarm.analysis.standing.terms import relation, share_words, statistic, subject
+from bestarm.analysis.standing.terms import share_words
 from bestarm.analysis.standing.timeline import Progress
 from bestarm.analysis.status.outlook import Outlook
-from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, confidence_words, lines_html, progress_lines
+from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, judge_lines, lines_html, progress_lines
 from bestarm.analysis.status.words import about_intervals, assumptions, guarantee, question
-from bestarm.answer import DECIDED, Answer
+from bestarm.answer import DECIDED, Answer, counted_tests, promised
 from bestarm.problem import Constraint, Objective, Plan
-from bestarm.study.study import Study
+from bestarm.study.asking import Asking
+from bestarm.study.reports import filing, first_page
 from bestarm.texts import side_by_side
 
-_STYLE = """
+_STYLE = (
+    """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222;
        background: #fff; overflow-wrap: break-word }
 h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem }
@@ -40,30 +43,43 @@ td:first-child { overflow-wrap: break-word; min-width: 4.5rem; max-width: 16rem 
 svg { width: 100%; height: auto }
 pre { overflow-x: auto; background: #f5f5f5; padding: 1rem; font-size: .85rem; white-space: pre-wrap }
 small { white-space: nowrap }
+table.words td, table.words th { text-align: left }
+table.raw { font-size: .8rem }
+table.raw td:nth-child(4) { text-align: right }
+td.when { white-space: nowrap } td.place { min-width: 5rem } td.who { overflow-wrap: anywhere; min-width: 5rem }
+table.signatures { width: 100%; table-layout: fixed } table.signatures td { height: 3.2rem; border: 1px solid #999 }
+.by-hand { border-bottom: 1px solid #999; height: 2rem }
+@page { margin: 18mm 15mm; @bottom-right { content: counter(page) " of " counter(pages); font: 9pt sans-serif } }
+details summary { cursor: pointer }
 @media print { body { max-width: none; margin: 0; font-size: 11pt } h2, tr, svg, li, pre { break-inside: avoid }
                h1, h2 { break-after: avoid } thead { display: table-header-group }
                .scroll { overflow: visible } a { color: inherit }
-               table { font-size: 9pt } td, th { padding: .2rem .45rem } }
+               table { font-size: 9pt } td, th { padding: .2rem .45rem }
+               td:first-child { min-width: 0 } table.raw { font-size: 7.5pt }
+               .whole, .by-hand { break-inside: avoid } h2.appendix { break-before: page } }
 """
+    + first_page.STYLE
+)
 
 
-def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
+def study_report(study: Asking, *, note: str = "", forecast: bool = True) -> str:
     """The report of a study as it stands. `note` says more about where the measurements come from.
 
-    With `forecast`, a study without an answer is also simulated to see what remains.
+    With `forecast`, a study without an answer is also simulated to see what remains. Without it, the latest forecast
+    made before is shown, if there is one.
     """
-    status, answer = study.status(), study.answer
-    is_open = status.state not in DECIDED
-    outlook = study.forecast() if forecast and is_open else None
-    plan = study.plan
+    outlook = study.forecast() if forecast else None
+    status, answer, plan = study.status(), study.answer, study.plan
     sections = [
         _opening(plan, status, answer, note),
         _health(status),
         _remaining(status, outlook),
         _charts(plan, status, study.progress()),
         _arms(plan, status.arms),
-        _costs(plan, status.arms),
+        _judges(plan, status),
+        _costs(plan, status),
         _basis(plan),
+        filing.sections(study, status),
         _reproduction(study, status, answer),
     ]
     return (
@@ -78,16 +94,18 @@ def _p(text: str, kind: str = "") -> str:
 
 
 def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> str:
-    said = status.headline if answer is None else str(answer)
+    said = status.headline if answer is None else answer.headline
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
-        f"<h1>{escape(plan.name)}</h1>\n"
-        + _p(f"Report made by bestarm {__version__} on {made}.", "small")
+        f"<div class=first-page><h1>{escape(plan.name)}</h1>\n"
+        + _p(f"Report made by bestarm {importlib.metadata.version('bestarm')} on {made}.", "small")
         + f"<h2>The question</h2>\n{_p(question(plan))}"
         + f"<h2>The answer</h2>\n{_p(said, 'answer' if status.guarantee == 'holds' else 'answer not')}"
         + (_p(f"{status.known}.") if status.known and answer is None else "")
         + _p(guarantee(plan, answer, status if status.guarantee == "void" else None))
         + (_p(note) if note else "")
+        + first_page.first_page(plan, status, status.counted if answer is None else answer.tests)
+        + "</div>\n"
     )
 
 
@@ -99,7 +117,7 @@ def _health(status: Status) -> str:
     if not health.notes:
         return f"<h2>Is the data healthy?</h2>\n{_p(f'No sign of trouble: {health.checks:,} checks.')}"
     points = "".join(
-        f'<li class="{note.severity}"><strong>{note.severity.capitalize()}.</strong> {escape(note.sentence)}</li>\n'
+        f'<li class="{note.severity}"><strong>{note.word.capitalize()}.</strong> {escape(note.sentence)}</li>\n'
         for note in health.notes
     )
     return f'<h2>Is the data healthy?</h2>\n<ul class="health">{points}</ul>\n'
@@ -110,7 +128,6 @@ def _remaining(status: Status, outlook: Outlook | None) -> str:
     if status.state in DECIDED or not status.tests:
         return ""
     lines = [line for line in progress_lines(status, outlook) if line[0] != "known"]
-    lines.append(("confidence", confidence_words(status)))
     heading = "What remains" if status.state == "running" else "What is lacking"
     simulated = _p(ABOUT_FORECASTS, "small") if outlook is not None and outlook.state == "simulated" else ""
     return f"<h2>{heading}</h2>\n{lines_html(lines)}{simulated}"
@@ -119,8 +136,8 @@ def _remaining(status: Status, outlook: Outlook | None) -> str:
 def _charts(plan: Plan, status: Status, progress: Progress) -> str:
     rows, about = charted(plan, status.arms, status.leader)
     return (
-        "<h2>Where every arm stands</h2>\n"
-        + interval_chart(rows)
+        f"<h2>Where every {escape(plan.noun.one)} stands</h2>\n"
+        + interval_chart(rows, [plan.unit_of(part) for part in plan.parts])
         + (_p(f"{about}; all are below.", "small") if about else "")
         + _p(about_intervals(plan), "small")
         + _growth(progress)
@@ -148,9 +165,13 @@ def _growth(progress: Progress) -> str:
     )
 
 
-def _cell(part: Objective | Constraint, metric: MetricStanding) -> str:
+def _cell(head: str, part: Objective | Constraint, metric: MetricStanding, mark: str) -> str:
+    return f'<td data-head="{escape(head)}">{_figures(part, metric, mark)}</td>'
+
+
+def _figures(part: Objective | Constraint, metric: MetricStanding, mark: str) -> str:
     if not metric.tests:
-        return "<td>untested</td>"
+        return "untested"
     sign = {"holds": " ✓", "violated": " ✗"}.get(metric.verdict or "", "")
     ends = zip((metric.low, metric.high), side_by_side(metric.low, metric.high, least=3), strict=True)
     low, high = (text if math.isfinite(end) else "no limit" for end, text in ends)
@@ -160,36 +181,65 @@ def _cell(part: Objective | Constraint, metric: MetricStanding) -> str:
     if isinstance(part, Constraint) and metric.share is not None:
         interval += f"<br>{escape(share_words(part, metric.share))}"
     mean = side_by_side(metric.mean, metric.low, metric.high)[0]
-    return f"<td>{mean}{sign}<br><small>{interval}<br>{metric.tests:,} tests</small></td>"
+    return f"{mean}{mark}{sign}<br><small>{interval}<br>{counted_tests(metric.tests)}</small>"
+
+
+def _verdict(row: ArmStanding) -> str:
+    return row.reason if row.reason.startswith(row.verdict) else f"{row.verdict}: {row.reason}"
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
-    heads = [plan.objective.metric, *(f"{subject(c.title, statistic(c))} {relation(c)}" for c in plan.constraints)]
+    heads = first_page.metric_heads(plan)
     metrics = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    columns = [first_page.marks_of(rows, k) for k in range(len(heads))]
     body = "".join(
-        f"<tr><td>{escape(row.name)}</td><td class=words>{row.verdict}: {escape(row.reason)}</td>"
-        f"{''.join(map(_cell, plan.parts, row.metrics))}</tr>\n"
-        for row in rows
+        f"<tr><td>{escape(row.name)}</td><td class=words>{escape(_verdict(row))}</td>"
+        f"{''.join(map(_cell, heads, plan.parts, row.metrics, mark))}</tr>\n"
+        for row, *mark in zip(rows, *columns, strict=True)
     )
+    note = _p(first_page.not_to_quote(plan), "small") if "*" in body else ""
     return (
-        "<h2>Why each arm is in or out</h2>\n<div class=scroll><table>"
-        "<thead><tr><th>arm</th><th class=words>verdict</th>"
-        f"{metrics}</tr></thead><tbody>{body}</tbody></table></div>\n"
+        f"<h2>Why each {escape(plan.noun.one)} is in or out</h2>\n"
+        f'<div class=scroll><table class="{first_page.table_kind(plan)}">'
+        f"<thead><tr><th>{escape(plan.noun.one)}</th><th class=words>verdict</th>"
+        f"{metrics}</tr></thead><tbody>{body}</tbody></table></div>\n{note}"
     )
 
 
-def _costs(plan: Plan, rows: Sequence[ArmStanding]) -> str:
+def _judges(plan: Plan, status: Status) -> str:
+    """What judges are worth."""
+    if not status.judges:
+        return ""
+    every = f"every {plan.noun.one} and every metric that is judged, and at all times"
+    about = f"All limits of a bias, of {every}, hold at once with {promised(plan.delta)} confidence of their own."
+    return f"<h2>What judges are worth</h2>\n{lines_html(judge_lines(status))}{_p(about, 'small')}"
+
+
+def _costs(plan: Plan, status: Status) -> str:
     lines, total_tests, total = [], 0, 0.0
+    scores = {judge.judge: judge.scores for judge in status.judges}
     for k, metric in plan.test_names.items():
-        tests, cost = sum(row.metrics[k].tests for row in rows), plan.costs[k]
-        lines.append(
-            f"<tr><td>{escape(metric)}</td><td>{tests:,}</td><td>{cost:g}</td><td>{tests * cost:,.6g}</td></tr>"
+        is_score, costs = k in plan.judges, plan.arm_costs[:, k].tolist()
+        # The scores of a judge are as many for each arm, once they are complete.
+        counts = (
+            [scores[plan.yields[k][0]] / len(costs)] * len(costs)
+            if is_score
+            else [row.metrics[k].tests for row in status.arms]
         )
-        total_tests, total = total_tests + tests, total + tests * cost
+        made, cost = round(sum(counts)), sum(map(operator.mul, counts, costs))
+        one = " to ".join(f"{end:g}" for end in sorted({min(costs), max(costs)}))
+        counted = f"{made:,} scores" if is_score else f"{made:,}"
+        lines.append(f"<tr><td>{escape(metric)}</td><td>{counted}</td><td>{one}</td><td>{cost:,.6g}</td></tr>")
+        total_tests, total = total_tests + (0 if is_score else made), total + cost
+    sums = [("together", total_tests, total)]
+    if plan.blocks is None and status.tests > total_tests:
+        # With these, it is what the first page says.
+        others = "others: counted in a slice alone, after the answer, or not yet"
+        sums += [(others, status.tests - total_tests, status.cost - total), ("in all", status.tests, status.cost)]
+    feet = [f"<tr><th>{name}</th><th>{made:,}</th><th></th><th>{cost:,.6g}</th></tr>" for name, made, cost in sums]
     return (
         "<h2>What it cost</h2>\n<table><thead><tr><th>metric</th><th>tests</th><th>cost of one</th><th>cost</th></tr>"
-        f"</thead><tbody>{''.join(lines)}</tbody><tfoot><tr><th>together</th><th>{total_tests:,}</th><th></th>"
-        f"<th>{total:,.6g}</th></tr></tfoot></table>\n"
+        f"</thead><tbody>{''.join(lines)}</tbody><tfoot>{''.join(feet)}</tfoot></table>\n"
     )
 
 
@@ -198,7 +248,7 @@ def _basis(plan: Plan) -> str:
     return f"<h2>What the guarantee rests on</h2>\n<ul>{points}</ul>\n"
 
 
-def record_digest(study: Study) -> str:
+def record_digest(study: Asking) -> str:
     """A fingerprint of the plan, the seeds and every result that counts, in order."""
     record = study.record
     plan = study.plan.to_data()
@@ -215,8 +265,8 @@ def record_digest(study: Study) -> str:
     return digest.hexdigest()[:16]
 
 
-def _reproduction(study: Study, status: Status, answer: Answer | None) -> str:
-    policy = f"The policy {study.plan.policy} decided." if answer else f"The policy {study.plan.policy} decides."
+def _reproduction(study: Asking, status: Status, answer: Answer | None) -> str:
+    policy = f"The method {study.plan.policy} {'decided' if answer else 'decides'}."
     text = (
         f"{policy} Everything here is recomputed from the record: the plan below, {status.seed_words}, and the "
         f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record, "
@@ -227,5 +277,5 @@ def _reproduction(study: Study, status: Status, answer: Answer | None) -> str:
         f"bestarm new plan.toml --name again {status.seed_options}\n"
         "bestarm import again record.csv"
     )
-    shown = "".join(f"<pre>{escape(part)}</pre>\n" for part in (commands, study.plan.to_toml()))
-    return f"<h2>How to reproduce it</h2>\n{_p(text)}{shown}"
+    plan = first_page.without_lists(study.plan, f"<pre>{escape(study.plan.to_toml())}</pre>\n")
+    return f"<h2>How to reproduce it</h2>\n{_p(text)}<pre>{escape(commands)}</pre>\n{plan}"

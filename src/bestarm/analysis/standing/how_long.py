@@ -1,0 +1,92 @@
+"""About how many tests a study still takes, from its open certificates alone; nothing is simulated.
+
+Where continuations are simulated, their number is shown instead. Neither exceeds what items and budget leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bestarm.kernel.state import Floats, Ints
+from bestarm.policies.base import Policy
+from bestarm.policies.findings import Findings
+from bestarm.policies.open_certificates import MOST_SHOWN, OpenCertificate
+from bestarm.problem import Plan
+
+
+def most_to_come(plan: Plan, policy: Policy, found: Findings) -> float:
+    """The most tests that items and budget leave; infinite if neither limits them."""
+    left = _budget_left(plan, policy)
+    places = policy.places_of()
+    if places is None:
+        return left
+    # Arms that are out are not tested, unless others are compared with them.
+    is_tested = ~found.excluded | np.array([name == plan.baseline for name in plan.arm_names])
+    heads = [bundle[0] for bundle in plan.bundles]
+    return float(min(left, (places - policy.tests[is_tested][:, heads]).sum()))
+
+
+def _places(policy: Policy) -> Ints | None:
+    """By metric: how often it can be measured; None if there is no limit."""
+    found = [policy.places_of(metric) for metric in range(policy.metrics)]
+    return None if None in found else np.array(found, np.int64)
+
+
+def _budget_left(plan: Plan, policy: Policy) -> float:
+    """In tests; infinite without a budget, and where it is spent: then what is lacking is shown."""
+    if plan.budget is None:
+        return math.inf
+    tests, cost = policy.spent
+    by_cost = (plan.max_cost - cost) / float(plan.arm_costs[:, [bundle[0] for bundle in plan.bundles]].min())
+    by_tests = math.inf if plan.budget.tests is None else plan.budget.tests - tests
+    left = min(by_tests, math.ceil(by_cost) if by_cost < math.inf else by_cost)
+    return left if left > 0.0 else math.inf
+
+
+def capped(policy: Policy, certificates: Sequence[OpenCertificate], most: float) -> list[OpenCertificate]:
+    """The same, none of which takes more tests than there are items left for it, nor more than `most`."""
+    items, counts = _places(policy), policy.streams.counts
+    if items is None:
+        return [one._replace(tests=min(one.tests, most)) if most < math.inf else one for one in certificates]
+    left = items - counts
+    limits = [
+        left[one.arm, 0] + left[one.against, 0]
+        if one.against is not None
+        else left[one.arm, one.metric]
+        if one.metric is not None
+        else left[one.arm].max()
+        for one in certificates
+    ]
+    return [one._replace(tests=min(one.tests, float(n), most)) for one, n in zip(certificates, limits, strict=True)]
+
+
+def tests_to_come(
+    plan: Plan, policy: Policy, found: Findings, certificates: Sequence[OpenCertificate], most: float
+) -> float:
+    """About how many tests it takes to close all of the certificates, which share the tests of the leader and of what
+    is measured together; infinite if the measured means of some point the other way."""
+    counts = policy.streams.counts
+    needed: Floats = counts.astype(float)
+    for one in certificates:
+        if one.against is None:
+            metric = one.metric or 0
+            needed[one.arm, metric] = max(needed[one.arm, metric], counts[one.arm, metric] + one.tests)
+            continue
+        # Both arms are to have the same number of tests in all.
+        pair = [one.arm, one.against]
+        fewer, more = sorted(counts[pair, 0].tolist())
+        both = fewer + one.tests if fewer + one.tests <= more else 0.5 * (fewer + more + one.tests)
+        needed[pair, 0] = np.maximum(needed[pair, 0], both)
+    places = _places(policy)
+    if places is not None:
+        needed = np.minimum(needed, places)
+    # Parts that are about the same items share their tests.
+    shared = [np.array(plan.queues) == queue for queue in sorted({*plan.queues})]
+    total = sum(float((needed - counts)[:, parts].max(axis=1).sum()) for parts in shared)
+    if len(certificates) >= MOST_SHOWN:
+        # Certificates that are not listed are taken to be like those that are.
+        total *= max(float(found.candidates.sum()) / len(certificates), 1.0)
+    return min(total, most)

@@ -1,0 +1,59 @@
+"""What is said of a study in blocks: how its tests are made, and what its guarantee rests on."""
+
+from __future__ import annotations
+
+from bestarm.problem import Blocks, Constraint, Objective, Plan
+from bestarm.texts import Noun, listed
+
+
+def about_blocks(blocks: Blocks, noun: Noun) -> str:
+    """How tests are made."""
+    return (
+        f"Tests are made in {Noun.of(blocks.name).many} of {blocks.size}, and {noun.many} are compared within each "
+        f"{blocks.name}. {_what_counts(blocks, noun)}"
+    )
+
+
+def _what_counts(blocks: Blocks, noun: Noun) -> str:
+    if blocks.same_for_all:
+        return f"Each test of {noun.a} is compared with one test of each other {noun.one} in its {blocks.name}."
+    return f"The mean of {noun.a}'s tests in a {blocks.name} counts as one result."
+
+
+def on_blocks(blocks: Blocks, noun: Noun) -> str:
+    """What has to hold of the blocks."""
+    same = f"is the same for all {noun.many}"
+    return (
+        f"Each test was made in the {blocks.name} and at the place that the study named. What a {blocks.name} adds to "
+        f"its tests {same if blocks.same_for_all else f'{same}, or differs between them only by chance'}. Tests went "
+        "missing only for reasons that have nothing to do with their results."
+    )
+
+
+def what_stays(plan: Plan, stays: str) -> list[str]:
+    """What is the same for the whole study: for what is only compared within blocks, the difference between arms."""
+    compared = _compared(plan)
+    alone = [part for part in plan.parts if part not in compared]
+    found = []
+    if compared:
+        names = listed([*dict.fromkeys(part.metric for part in compared)])
+        found.append(f"The difference between two {plan.noun.many} in {names} stays the same for the whole study.")
+    if alone:
+        metrics = "each metric" if not compared else listed([*dict.fromkeys(part.metric for part in alone)])
+        found.append(f"The {stays} of {metrics} of each {plan.noun.one} stays the same for the whole study.")
+    return found
+
+
+def is_free(plan: Plan, part: Objective | Constraint) -> bool:
+    """Whether nothing is assumed of how values scatter, only of how their differences do."""
+    between = plan.noise_between(part.noise)
+    return part in _compared(plan) and between.is_symmetric and between.stated_scatter is None
+
+
+def _compared(plan: Plan) -> list[Objective | Constraint]:
+    """The parts that are only compared within blocks. What they share there may be anything."""
+    if plan.blocks is None:
+        return []
+    # Of another multiple of the baseline than 1, a part of what blocks add is left.
+    relative = [part for part in plan.constraints if part.relative_to_baseline and part.threshold == 1.0]
+    return [*([] if "feasible" in plan.asks else [plan.objective]), *relative]

@@ -1,0 +1,39 @@
+"""Which study a race goes on with: the newest of its name, or a new one if a program has changed since."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bestarm.race.run_log import RunLog, changed, file_beside
+from bestarm.storage.base import Storage
+
+
+class Found(NamedTuple):
+    """The study of a race."""
+
+    name: str
+    run_log: RunLog
+    replaces: str
+    """Why there is a new study, if there is an older one of the same race."""
+
+
+def find_race(storage: Storage, db: str | None, name: str, files: Mapping[str, str], *, fresh: bool) -> Found:
+    """The newest study of this race, or a new one if that cannot go on."""
+
+    def log_of(study: str) -> RunLog:
+        return RunLog(None if db is None else file_beside(db, study))
+
+    newest, following = name, name
+    # The studies of one race are numbered, the oldest first.
+    for following in itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2))):
+        if storage.find_study(following) is None:
+            break
+        newest = following
+    run_log = log_of(newest)
+    altered = changed(run_log.about.get("files", {}), files)
+    if following == newest or not (fresh or altered):
+        return Found(newest, run_log, "")
+    why = f"{', '.join(altered)} changed since this race began" if altered else "as you asked"
+    return Found(following, log_of(following), f"Started over as {following!r}, {why}; {newest!r} is kept.")

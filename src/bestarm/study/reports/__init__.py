@@ -1,0 +1,1 @@
+"""The report of a study, to read, print and file."""

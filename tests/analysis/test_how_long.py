@@ -1,0 +1,89 @@
+"""How long a study still takes is one number, which items and budget limit."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+import bestarm as ba
+from bestarm.analysis.status.status import compact_line, progress_lines
+from bestarm.study.reports.report import study_report
+
+ITEMS = 60
+
+
+def prompts(budget: ba.Budget | None = None) -> ba.Plan:
+    return ba.Plan(
+        name="prompts",
+        arms=[f"prompt {k}" for k in range(4)],
+        objective=ba.maximize("right", noise=ba.Bernoulli()),
+        # The share beyond is the limit almost exactly: without items, this would take forever.
+        constraints=[
+            ba.at_most("latency", 2.0, noise=ba.Quantile(0.75)),
+            ba.at_most("price", 5, noise=ba.Bounded(0, 9)),
+        ],
+        measurements=[ba.Measurement(("right", "latency", "price"))],
+        items=ITEMS,
+        budget=budget,
+    )
+
+
+def go_on(study: ba.Study, tests: int) -> None:
+    for test in [test for _ in range(tests) for test in study.ask(1)]:
+        drawn, arm = random.Random(f"{test.arm} {test.item}"), int(test.arm[-1])
+        right = float(drawn.random() < 0.4 + 0.02 * arm)
+        slow = 3.0 if int(test.item or 0) % 4 == arm else 1.0
+        study.tell(test, {"right": right, "latency": slow, "price": drawn.uniform(0.0, 4.0)})
+
+
+@pytest.mark.parametrize("budget", [None, ba.Budget(tests=130), ba.Budget(cost=95.0)])
+def test_nothing_takes_more_than_items_and_budget_leave(budget: ba.Budget | None) -> None:
+    study = ba.Study.create(prompts(budget), storage=":memory:", seed=1, items_seed=1)
+    most = 4 * ITEMS if budget is None else int(budget.tests or budget.cost or 0)
+    looks = 0
+    while not study.done:
+        go_on(study, 12)
+        status = study.status()
+        if status.state != "running" or not status.open:
+            continue
+        left = most - status.tests
+        assert 1 <= status.tests_left <= left
+        assert all(1 <= one.tests <= min(left, 2 * ITEMS) for one in status.open)
+        assert study.status().to_dict()["tests_left"] == status.tests_left
+        looks += 1
+    assert looks > 3
+    assert study.status().tests_left == 0.0 or study.status().state == "budget_spent"
+
+
+def test_every_place_shows_the_latest_forecast() -> None:
+    study = ba.Study.create(prompts(), storage=":memory:", seed=1, items_seed=1)
+    go_on(study, 60)
+    before = study.status()
+    assert "9 in 10" not in str(before)
+    forecast = study.forecast(runs=5)
+    assert forecast is not None
+    status = study.status()
+    assert forecast.p90_tests <= 4 * ITEMS - status.tests
+    words = dict(progress_lines(before, forecast))["forecast"]
+    assert dict(progress_lines(status))["forecast"] == words
+    assert words in str(status)
+    assert words in compact_line(status)
+    assert words in study_report(study, forecast=False)
+    assert status == before
+    go_on(study, 1)
+    assert "(forecast of 1 result ago)" in str(study.status())
+
+
+def test_in_blocks_a_forecast_has_the_cost_of_what_is_to_come() -> None:
+    plan = ba.Plan(
+        arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Symmetric()), blocks=ba.Blocks("day", size=4)
+    )
+    study, drawn = ba.Study.create(plan, storage=":memory:", seed=1), random.Random(2)
+    for _ in range(10):
+        for test in study.ask_block():
+            study.tell(test, drawn.gauss(0.0, 1.0) + 0.5 * (test.arm == "b"))
+    forecast = study.forecast(runs=3)
+    assert forecast is not None
+    assert forecast.median_cost == forecast.median_tests > 0.0 or math.isinf(forecast.median_tests)
