@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.tools.patience import wait_until
-from tests.web.browser import PHONE, Server, Visit, Visitor, caches, doses, measure, new_study, no_sideways_scrolling
+from tests.web.browser import PHONE, Server, Visit, caches, doses, measure, new_study, no_sideways_scrolling
 
 import bestarm as ba
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 
 def test_every_test_in_flight_can_be_reached(visit: Visit, server: Server) -> None:
@@ -129,25 +134,23 @@ def test_news_during_a_press_does_not_lose_it(visit: Visit, server: Server) -> N
     study.tell(tests[0], 0.5)
     visitor = visit()
     page = visitor.go(path)
-    button = page.get_by_role("button", name=f"Correct test {tests[0].id}")
-    button.scroll_into_view_if_needed()
-    # What is drawn before the press may move the button; only the stream of news stays open.
-    wait_until(lambda: not _asking(visitor, "/api/") or all("/events" in request for request in visitor.waiting))
-    # A load that begins before the press, and is answered after it, is held as well, and no other begins until then.
-    asked = len(visitor.requests)
-    button.hover()
-    page.mouse.down()
+    rows = page.locator("#log tbody tr")
+    rows.nth(5).wait_for()
+    # From here on, what the page loads is answered when this test says so, and nothing moves by itself.
+    held: list[Route] = []
+    page.route(re.compile(f"/api{path}(?!/events)"), lambda route: held.append(route))
     study.tell(tests[1], 0.5)
-    wait_until(lambda: _asking(visitor, "/log") or any("/log" in url for url in visitor.requests[asked:]))
-    wait_until(lambda: not _asking(visitor, "/log"))
-    assert page.locator("#log tbody tr").count() == 6
+    wait_until(lambda: page.evaluate("0") == 0 and any("/log" in route.request.url for route in held))
+    page.get_by_role("button", name=f"Correct test {tests[0].id}").hover()
+    page.mouse.down()
+    with page.expect_response(lambda answer: "/log" in answer.url) as answered:
+        while held:
+            held.pop().continue_()
+    answered.value.finished()
+    page.evaluate("new Promise((go) => setTimeout(go, 200))")
+    assert rows.count() == 6
     page.mouse.up()
     page.get_by_role("dialog").get_by_text(f"Test {tests[0].id}").wait_for()
-    page.locator("#log tbody tr").nth(6).wait_for()
+    page.unroute_all()
+    rows.nth(6).wait_for()
     visitor.check()
-
-
-def _asking(visitor: Visitor, *what: str) -> bool:
-    """Whether the page waits for one of these. (That it is asked something lets the news of it come in.)"""
-    visitor.page.evaluate("0")
-    return any(part in request for request in visitor.waiting for part in what)
