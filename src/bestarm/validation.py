@@ -58,7 +58,7 @@ _WORDS = {
 
 
 class NotStated(ValueError):
-    """Something must be stated and is not. Made with what is to be stated, which follows the name of the field."""
+    """A required statement is missing. Its message says what to state, and follows the name of the field."""
 
 
 def _is_unstated(error: Any) -> bool:

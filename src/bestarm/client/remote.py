@@ -333,7 +333,7 @@ class RemoteStudy(FileTransfer):
         return None if found is None else read_forecast(found)
 
     def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
-        """For those who watch it: what the service has at hand, which is cheap and may be some seconds old."""
+        """The forecast that the service has, for those who watch. It is cheap and may be some seconds old."""
         found = self._get("forecast")
         return None if found is None else read_forecast(found)
 

@@ -107,7 +107,7 @@ class Matching:
             self._settle()
 
     async def admit(self, arm: str, item: str) -> str | None:
-        """Wait until the sample is wanted. Returns why it will not be run, or None if it is to be run now."""
+        """Wait until the sample is wanted. Returns why it will not run, or None if it should run now."""
         anyio = importlib.import_module("anyio")
         event = anyio.Event()
         waiting = _Waiting(self._place(item), _waker(event))

@@ -44,8 +44,8 @@ LOG_FLAT = math.log(0.05)
 LOG_2 = math.log(2.0)
 
 MOST_STEPS = 1000
-"""Of one search for an end. It stops sooner unless statistics are not finite. Wherever it stops, the interval is valid.
-"""
+"""The most steps of a search for an end. It takes fewer if statistics are finite. Wherever it stops, the interval is
+valid."""
 STEPS = 16
 PRECISION = 1e-5
 """How many levels a lead is put together from, and how closely each end is found."""

@@ -28,7 +28,7 @@ _STATED: Any = Field(default=None, validate_default=True)
 
 
 def _read_flag(data: object) -> object:
-    """True or nothing: what is not so is left out of study files."""
+    """True or None, because study files leave out what is false."""
     if data is None or isinstance(data, bool):
         return data or None
     raise ValueError("must be true or false; the factor is what at_most or at_least says")

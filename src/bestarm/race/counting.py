@@ -75,9 +75,9 @@ class Counting:
 
         This certifies nothing false. A value that is told is at least the smaller of the ceiling and what a whole run
         would have yielded. So if the mean of what is told is below a limit, so is the mean of whole runs, cut off at
-        the ceiling. The same holds for a quantile, where only values above the limit matter. Of a metric of which more
-        is better it counts as the least that there is. A run that failed without saying a metric of the user's own
-        counts in the same way.
+        the ceiling. The same holds for a quantile, where only values above the limit matter. Where more
+        is better, such a run counts as the least possible value. A run that failed without
+        saying a metric of the user's own counts in the same way.
         """
         kind, is_better = self.question.known[metric], metric in self.question.enlarged
         if kind.is_share:

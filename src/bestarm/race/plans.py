@@ -3,7 +3,7 @@
 Which noise is true of what:
 
 - Commands are compared with each other, and with a multiple of the baseline, run by run: the difference of two runs of
-  the same place in the order. Of two commands whose times scatter in the same way, however skewed, that difference is
+  the same place in the order. If the times of two commands scatter in the same way, however skewed, that difference is
   symmetric. So `Symmetric` is stated, which takes few runs and no range. It says nothing of rare long pauses that have
   not been seen, so a part of delta goes to a bound on them (`bestarm.race.pauses`). `range` does without symmetry, and
   takes many times the runs.

@@ -148,7 +148,7 @@ class Race:
             "timeout": self._timeout,
             "metrics": [metric.text for metric in self._question.own] or None,
             "tolerance": self._question.tolerance_share or None,
-            # Of a sample of machines there can be more.
+            # A sample of machines can grow.
             "on": None if self._is_sample else list(self._conditions.on) or None,
         }
         learned = {"files": self._files, "memory_floor": self._run_log.floor, "cutoffs": self._cutoffs}

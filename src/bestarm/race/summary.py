@@ -68,7 +68,7 @@ def mean_of(runs: Sequence[Run], metric: str) -> float:
 
 
 def mean_and_deviation(runs: Sequence[Run], metric: str, floor: float) -> tuple[float, float]:
-    """Of the runs that yielded the metric; NaN where there are too few. Memory below `floor` counts as that."""
+    """Over the runs that yielded the metric; NaN where there are too few. Memory below `floor` counts as `floor`."""
     least = floor if metric == "memory" else -math.inf
     values = [max(value, least) for run in runs if not math.isnan(value := run.value(metric))]
     deviation = statistics.stdev(values) if len(values) > 1 else math.nan

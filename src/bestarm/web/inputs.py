@@ -190,7 +190,7 @@ class Typed(_Action):
 
 
 class Correct(NamedTest, _Action):
-    """A result that was told wrongly, as it should have been. Of several metrics, those not given stay as they are."""
+    """Replaces a result that was told wrongly. If there are several metrics, those not given stay as they are."""
 
     value: AnyValue
     reason: Reason

@@ -24,7 +24,7 @@ _MEANS = (0.3, -0.3, 1.0, -1.0)
 """Bets on skewness, and on where the mean is."""
 
 _MAIN = 0.8
-"""The share of the stake that a check bets. Of the rest, half is kept and half is bet on where the mean is."""
+"""The share of the stake that a check bets. Half of the rest is kept, and half is bet on where the mean is."""
 
 
 class _Values(StreamState):

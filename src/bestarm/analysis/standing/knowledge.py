@@ -178,8 +178,8 @@ def differences_of(problem: Problem, policy: Policy, arm: int, stop: Stop | None
 def _limits_of_differences(
     problem: Problem, policy: Policy, arm: int, found: Findings, stop: Stop | None
 ) -> tuple[Floats, Floats]:
-    """Of all that is shown of differences between arms. Once the policy has stopped, they agree with its answer, and
-    as long as it runs, with how far the leader can be below the best."""
+    """The differences between arms that are shown. Once the policy has stopped, they agree with its answer. While
+    it runs, they agree with how far the leader can be below the best."""
     low, high = policy.differences(arm)
     if stop is not None and stop.arm is not None and problem.asks in ("best", "top"):
         behind = found.outperformed & ~problem.is_retired

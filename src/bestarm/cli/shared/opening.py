@@ -65,7 +65,7 @@ class Place:
         return Study.open(check_text("study", name), storage=self.db, holder=holder)
 
     def read(self, name: str) -> Study:
-        """The study of that name, to be looked at. Of a service it is a copy."""
+        """The study of that name, to look at. If a service keeps it, this is a copy."""
         from bestarm.study import Study
 
         study = self.open(name)

@@ -87,8 +87,8 @@ def gate_logs(
 
     The items are taken for a random sample. They enter in a random order, whose `seed` is drawn and kept unless it is
     stated to repeat a verdict. `missing` says what an item without a result counts as, by metric, or "leave-out".
-    `columns` says what columns mean. `after` is what an earlier verdict exported: its items then come first. Of a gate
-    that is undecided, so many `continuations` are simulated.
+    `columns` says what columns mean. `after` is what an earlier verdict exported: its items then come first. If the
+    gate is undecided, that many `continuations` are simulated.
 
     >>> import bestarm as ba
     >>> old = {"item": [*range(400)], "right": [k % 2 == 0 for k in range(400)]}

@@ -113,7 +113,7 @@ class XlsxFile(ResultsFile):
         """Whatever goes wrong in a broken file is the file's fault."""
         try:
             with warnings.catch_warnings():
-                # Of what a spreadsheet can do and this reader does not need.
+                # They are about features of a spreadsheet that this reader does not need.
                 warnings.simplefilter("ignore")
                 yield
         except InvalidInput:

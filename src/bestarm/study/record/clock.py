@@ -14,7 +14,7 @@ from bestarm.parsing import read_json
 from bestarm.storage.base import StudyRecord
 
 SECONDS = 3600.0
-"""Of an hour."""
+"""In an hour."""
 
 
 @functools.lru_cache(256)

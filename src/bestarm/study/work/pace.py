@@ -78,7 +78,7 @@ class Pace:
 
 
 def check_transient(retry_on: Sequence[Transient] | None, retries: int) -> tuple[Transient, ...] | None:
-    """What is to be tried again, if it is anything."""
+    """The errors after which a call is tried again, if any."""
     if retry_on is None:
         return None
     accepted = "must be a list of HTTP statuses and classes of exceptions, such as [429, 503, ConnectionError]"

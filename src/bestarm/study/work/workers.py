@@ -226,7 +226,7 @@ def _wrong(study: LiveStudy, test: Test, result: object) -> str:
 
 
 def _tell_together(study: LiveStudy, ended: dict[Future[Any], Test], pace: Pace) -> dict[Future[Any], Test]:
-    """Tell the results of several tests at once. Returns the others, of which something is to be said."""
+    """Tell the results of several tests at once. Returns the tests that the caller must still handle one by one."""
     results = {
         future: test
         for future, test in ended.items()
