@@ -37,7 +37,8 @@ def printed(*words: str, cwd: Path, **environment: Any) -> dict[str, tuple[Any, 
 
 def options() -> dict[str, Any]:
     """Every option of `serve` by its name in a file, but those about the configuration itself."""
-    command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    group: Any = get_command(app)
+    command = group.get_command(None, "serve")
     names = {max(option.opts, key=len).removeprefix("--"): option for option in command.params}
     return {name: option for name, option in names.items() if name not in ("config", "print-config")}
 

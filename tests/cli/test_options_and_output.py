@@ -25,8 +25,8 @@ def _numbers() -> list[tuple[str, str]]:
     group: Any = get_command(app)
     return [
         (command, max(option.opts, key=len))
-        for command, found in group.commands.items()
-        for option in found.params
+        for command in group.list_commands(None)
+        for option in group.get_command(None, command).params
         if option.param_type_name == "option" and number_kind(option)
     ]
 
@@ -34,7 +34,8 @@ def _numbers() -> list[tuple[str, str]]:
 def _needed(command: str, option: str) -> list[str]:
     """What the command cannot be called without, besides this option."""
     group: Any = get_command(app)
-    required = [param for param in group.commands[command].params if param.required and option not in param.opts]
+    params = group.get_command(None, command).params
+    required = [param for param in params if param.required and option not in param.opts]
     names = [[] if param.param_type_name == "argument" else param.opts[:1] for param in required]
     return [word for name in names for word in [*name, "x"]]
 

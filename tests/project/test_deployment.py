@@ -69,7 +69,8 @@ def containers() -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
 
 
 def test_every_variable_is_one_of_the_program() -> None:
-    options = get_command(app).commands["serve"].params  # type: ignore[attr-defined]
+    group: Any = get_command(app)
+    options = group.get_command(None, "serve").params
     known = {option.envvar for option in options} | {"BESTARM_CACHE_DIR"}
     for name, text in FILES.items():
         # A comment warns of the one that Kubernetes sets.

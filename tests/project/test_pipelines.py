@@ -55,7 +55,7 @@ def test_our_workflows_call_what_there_is() -> None:
             if words[0] == "make":
                 assert set(words[1:]) <= targets
             elif words[1:3] == ["-m", "bestarm"]:
-                known = {name for option in group.commands[words[3]].params for name in option.opts}
+                known = {name for option in group.get_command(None, words[3]).params for name in option.opts}
                 assert {word for word in words[4:] if word.startswith("--")} <= known
             elif words[-1].startswith(".["):
                 assert set(words[-1][2:-1].split(",")) <= set(extras)
@@ -93,7 +93,7 @@ def test_the_options_exist(file: Path) -> None:
     lines += [("gate", words) for words in re.findall(r"words\+?=\((.*)\)", text)]
     assert lines
     for command, words in lines:
-        known = {name for option in group.commands[command].params for name in option.opts}
+        known = {name for option in group.get_command(None, command).params for name in option.opts}
         assert set(re.findall(r"(?<![^\s(])--[a-z-]+", words)) <= known
 
 

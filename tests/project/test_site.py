@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import bestarm as ba
-from bestarm.cli.app import app
+from bestarm.cli.app.discovery import own_commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -115,8 +115,7 @@ def test_style_sheets_load_nothing_from_another_host(site: Path) -> None:
 @pytest.mark.torture
 def test_the_references_are_complete(site: Path, pages: dict[Path, Page]) -> None:
     commands = pages[site / "reference" / "command-line.html"]
-    named = {info.name or info.callback.__name__ for info in app.registered_commands if info.callback}
-    assert {f"bestarm-{name}" for name in named} <= commands.anchors
+    assert {f"bestarm-{name}" for name in own_commands()} <= commands.anchors
     anchors = pages[site / "reference" / "python.html"].anchors
     python = (site / "reference" / "python.html").read_text(encoding="utf-8")
     assert [name for name in ba.__all__ if f"ba.{name}" not in python] == []

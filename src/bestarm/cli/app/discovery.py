@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import os
 import pkgutil
 import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from bestarm.cli.app.command_line import DashCommand, OnceCommand, quoting
 from bestarm.cli.app.configured import ConfiguredCommand
@@ -31,15 +32,6 @@ def own_commands() -> dict[str, Command[...]]:
     found = [item for file in files for item in vars(file).values() if isinstance(item, Command)]
     found.sort(key=lambda one: one.place)
     return {one.body.__name__.rstrip("_").replace("_", "-"): one for one in found}
-
-
-def add_command(program: typer.Typer, name: str, command: Command[...]) -> None:
-    reader = DashCommand if command.takes_names else OnceCommand
-    if command.configured:
-        reader = ConfiguredCommand
-    if command.instead is not None:
-        reader = quoting(command.instead)
-    program.command(name, cls=reader, rich_help_panel=command.panel)(flattened(command.body))
 
 
 def _may_be_installed() -> bool:
@@ -74,16 +66,36 @@ def _complaint(loaded: Any) -> None:
 
 def _build(name: str, loaded: Any) -> Any:
     command = loaded if isinstance(loaded, Command) else Command(loaded)
+    reader = DashCommand if command.takes_names else OnceCommand
+    if command.configured:
+        reader = ConfiguredCommand
+    if command.instead is not None:
+        reader = quoting(command.instead)
     program = typer.Typer()
-    add_command(program, name, command)
+    program.command(name, cls=reader, rich_help_panel=command.panel)(flattened(command.body))
     built: Any = typer.main.get_group(program)
     return built.commands[name]
 
 
 class Commands(TyperGroup):
-    """The program's commands. Those of other packages are looked for only if the command is not one of our own."""
+    """The program's commands. One of our own is built with its options when it is called; a list needs only its name
+    and text. Those of other packages are looked for only if the command is not one of our own."""
 
     _has_looked = False
+    _is_listing = False
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self._own = own_commands()
+        """Those that are not yet built."""
+        for name, command in self._own.items():
+            text = inspect.getdoc(command.body)
+            self.commands[name] = TyperCommand(name, help=text, rich_help_panel=command.panel)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._is_listing = True
+        super().format_help(ctx, formatter)
+        self._is_listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         self._look_for_installed()
@@ -92,6 +104,8 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
             self._look_for_installed()
+        if cmd_name in self._own and not self._is_listing:
+            self.commands[cmd_name] = _build(cmd_name, self._own.pop(cmd_name))
         return super().get_command(ctx, cmd_name)
 
     def _look_for_installed(self) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bestarm.cli.app.discovery import Commands, add_command, own_commands
+from bestarm.cli.app.discovery import Commands
 from bestarm.cli.shared.show import complain
 from bestarm.cli.shared.verdicts import INTERRUPTED, VERDICTS
 
@@ -46,10 +46,6 @@ def _options(
     ] = False,
 ) -> None:
     """Find the best option that is also safe, with as few tests as possible, and prove it."""
-
-
-for _name, _command in own_commands().items():
-    add_command(app, _name, _command)
 
 
 def main() -> None:
