@@ -6,12 +6,12 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import tomllib
-import venv
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -58,28 +58,36 @@ def build(folder: Path) -> tuple[Path, Path]:
     return archive, wheel
 
 
-def install(wheel: Path, folder: Path) -> Path:
-    """A new environment with the wheel; what it depends on is borrowed from this one."""
-    venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
-    quiet = ("--quiet", "--disable-pip-version-check")
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        *quiet,
-        "--no-deps",
-        "--no-index",
-        wheel,
-        cwd=wheel.parent,
-    )
-    # Folders named in a .pth file come last, and their own .pth files, which would lead to this checkout, are not read.
-    [site] = folder.glob("lib/python*/site-packages")
-    (site / "borrowed.pth").write_text("\n".join({sysconfig.get_path(kind) for kind in ("purelib", "platlib")}))
+def pythons() -> dict[str, Path]:
+    """The Pythons of this machine that are new enough, by version: this one, those on the path, and those of pyenv."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    found = {here: Path(sys.executable)}
+    for minor in range(11, 30):
+        on_path = shutil.which(f"python3.{minor}")
+        kept = sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python"))
+        for candidate in [*([Path(on_path)] if on_path else []), *reversed(kept)]:
+            # A shim of pyenv may stand for a version that is not chosen.
+            if f"3.{minor}" not in found and subprocess.run([candidate, "-c", ""], capture_output=True).returncode == 0:
+                found[f"3.{minor}"] = candidate
+    return found
+
+
+def install(wheel: Path, folder: Path, python: Path) -> Path:
+    """A new environment of that Python with the wheel. This Python's borrows what the wheel depends on; others get it
+    from the package index."""
+    run(python, "-m", "venv", "--without-pip", folder, cwd=wheel.parent)
+    is_this = python == Path(sys.executable)
+    options = ["--no-deps", "--no-index"] if is_this else []
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python"]
+    run(*pip, "install", "--quiet", "--disable-pip-version-check", *options, wheel, cwd=wheel.parent)
+    if is_this:
+        # Folders named in a .pth file come last. Their own .pth files, which would lead to this checkout, are not read.
+        [site] = folder.glob("lib/python*/site-packages")
+        (site / "borrowed.pth").write_text("\n".join({sysconfig.get_path(kind) for kind in ("purelib", "platlib")}))
     return folder
+
+
+PYTHONS = pythons()
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +135,8 @@ def wanted() -> set[str]:
 
 
 @pytest.mark.torture
-def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> None:
+def test_the_archives_are_whole(built: tuple[Path, Path], missing: Callable[[str, str], None]) -> None:
     archive, wheel = built
-
     with tarfile.open(archive) as tar:
         sources = {name.partition("/")[2] for name in tar.getnames()}
     assert wanted() <= sources
@@ -137,13 +144,28 @@ def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> 
         shipped = {name for name in zipped.namelist() if not re.match(r"bestarm-[^/]*\.dist-info/", name)}
     assert shipped == files()
     assert {"bestarm/py.typed", "bestarm/web/static/index.html", "bestarm/web/static/js/main.js"} <= shipped
+    if importlib.util.find_spec("twine") is None:
+        missing("twine", "twine")
+    run(sys.executable, "-m", "twine", "check", "--strict", archive, wheel, cwd=wheel.parent)
 
-    home = install(wheel, tmp_path / "home")
+
+@pytest.mark.torture
+@pytest.mark.parametrize("version", PYTHONS)
+def test_built_installed_and_tried(
+    version: str, tmp_path: Path, built: tuple[Path, Path], missing: Callable[[str, str], None]
+) -> None:
+    _, wheel = built
+    if PYTHONS[version] != Path(sys.executable):
+        _check_index(tmp_path, missing)
+    home = install(wheel, tmp_path / "home", PYTHONS[version])
     program, python = home / "bin" / "bestarm", home / "bin" / "python"
     where = run(python, "-c", "import bestarm; print(bestarm.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(home)
     assert run(program, "--version", cwd=tmp_path) == f"bestarm {bestarm.__version__} (schema {schema.VERSION})\n"
 
+    run(program, "race", "true", "--runs", "10", "--export-json", "race.json", cwd=tmp_path)
+    [measured] = json.loads((tmp_path / "race.json").read_text())["results"]
+    assert len(measured["times"]) == 10
     simulated = json.loads(run(program, "simulate", "exp1-a", "--runs", "5", "--json", cwd=tmp_path))
     assert simulated["answers"] == {"arm 5": 5}
 
@@ -173,14 +195,18 @@ def resolve(*wanted: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=600, check=False)
 
 
+def _check_index(folder: Path, missing: Callable[[str, str], None]) -> None:
+    if resolve("--ignore-installed", "--no-deps", "tomli-w", cwd=folder).returncode != 0:
+        missing("index", "a package index that pip can reach")
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("left_out", ["cuda", "cuda12"])
 def test_extras_resolve_together_and_so_does_each_alone(
     left_out: str, built: tuple[Path, Path], tmp_path: Path, missing: Callable[[str, str], None]
 ) -> None:
     """Versions that suit all of them suit each of them. Two releases of CUDA do not fit together."""
-    if resolve("--ignore-installed", "--no-deps", "tomli-w", cwd=tmp_path).returncode != 0:
-        missing("index", "a package index that pip can reach")
+    _check_index(tmp_path, missing)
     _, wheel = built
     with zipfile.ZipFile(wheel) as zipped:
         [name] = [name for name in zipped.namelist() if name.endswith(".dist-info/METADATA")]
