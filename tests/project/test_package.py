@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 import bestarm
 from bestarm.storage.sql import schema
@@ -235,3 +237,21 @@ def test_metadata_says_what_there_is() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {bestarm.__version__}\n" in citation
     assert "cff-version: 1.2.0\n" in citation
+
+
+def test_the_conda_recipe_asks_for_the_same(missing: Callable[[str, str], None]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    file = ROOT / "deploy" / "conda" / "recipe.yaml"
+    recipe = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert recipe["context"]["version"] == bestarm.__version__
+    wanted = [f"python {project['project']['requires-python']}", *project["project"]["dependencies"]]
+    assert [Requirement(one) for one in recipe["requirements"]["run"]] == [Requirement(one) for one in wanted]
+    assert {*project["build-system"]["requires"]} <= {one.replace(" ", "") for one in recipe["requirements"]["host"]}
+    [(name, function)] = project["project"]["scripts"].items()
+    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {function}"]
+    if importlib.util.find_spec("rattler_build") is None:
+        missing("rattler_build", "py-rattler-build")
+    from rattler_build import Stage0Recipe
+
+    [rendered] = Stage0Recipe.from_file(file).render()
+    assert (rendered.recipe.package.name, rendered.recipe.package.version) == ("bestarm", bestarm.__version__)
