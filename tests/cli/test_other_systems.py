@@ -102,3 +102,39 @@ def test_peak_memory_is_in_the_units_of_the_system(platform: str, unit: int) -> 
     with mock.patch.object(sys, "platform", platform):
         spec.loader.exec_module(module)
     assert unit == module._UNIT
+
+
+def test_names_of_all_languages_in_a_console_that_lacks_them(tmp_path: Path) -> None:
+    """A console of Western Europe, names and paths that it cannot show, and files and pipes that lose nothing."""
+    folder = tmp_path / "Büro und Labor α"
+    folder.mkdir()
+    plan = ba.Plan(
+        arms=["Größe 1", "μ"],
+        objective=ba.maximize("Ausbeute %", noise=ba.Gaussian(2.0)),
+        constraints=[ba.at_most("Säure β", 0.2, noise=ba.Bernoulli())],
+        name="Überstudie α",
+    )
+    (folder / "plan é.toml").write_text(plan.to_toml(), encoding="utf-8")
+
+    def called(*words: str) -> bytes:
+        command = [sys.executable, "-m", "bestarm", *words, "--db", "läb γ.db"]
+        encodings = {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "1"}
+        ended = subprocess.run(
+            command, cwd=folder, env=os.environ | encodings, capture_output=True, timeout=PATIENCE, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    assert "Überstudie".encode("cp1252") in called("new", "plan é.toml")
+    called("ask", plan.name, "-n", "4")
+    called("tell", plan.name, "1", "7.5")
+    assert b"\\u03b1" in called("status", plan.name)
+    called("export", plan.name, "-o", "Blatt ω.csv")
+    exported = called("export", plan.name)
+    assert exported == (folder / "Blatt ω.csv").read_bytes()
+    assert "μ" in exported.decode()
+    (folder / "Ganzes ω").write_bytes(called("export", plan.name, "--all"))
+    called("import", "Ganzes ω", "--as", "Kopie δ")
+    assert called("export", "Kopie δ") == exported
+    called("report", "Kopie δ", "-o", "Bericht ω.html")
+    assert "Säure β" in (folder / "Bericht ω.html").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shlex
 import sys
@@ -94,6 +95,9 @@ def writing(out: Path | None, *, workbook: bool = False) -> Iterator[TextIO]:
         reason = f"ends in {suffix}, and what is written is no such workbook; end the name in .csv"
         raise InvalidInput("out", str(out), reason)
     if out is None or is_stdout(out):
+        if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+            # What reads it, such as `bestarm import`, takes UTF-8 on every system.
+            sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
         return
     from bestarm.study.reports.whole_file import whole_file
