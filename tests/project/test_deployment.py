@@ -35,7 +35,7 @@ from bestarm.web.server import running
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 TOKEN = "correct-horse-battery-staple"
-FILES = {path.name: path.read_text(encoding="utf-8") for path in DEPLOY.iterdir()}
+FILES = {path.name: path.read_text(encoding="utf-8") for path in DEPLOY.iterdir() if path.is_file()}
 
 
 def instructions() -> list[tuple[str, str]]:
