@@ -53,16 +53,17 @@ def test_there_are_code_blocks_to_run() -> None:
     assert sum(len(code_blocks(document)) for document in DOCUMENTS) >= 2
 
 
-def type_tutorial(name: str, folder: Path, *, until: str = "") -> str:
+def type_tutorial(name: str, folder: Path) -> str:
     """Save the files of a tutorial and type its commands, as a reader would, and return what they print.
 
-    Blocks with a title are files, or commands that are not typed here, such as those that install. Commands that begin
-    before `until` is on the page are skipped.
+    Blocks with a title are files, or commands that are not typed here, such as those that install.
     """
     text = (ROOT / "docs" / "tutorials" / name).read_text(encoding="utf-8")
-    for title, content in re.findall(r'^```\w+ title="(.*?\..*?)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE):
+    for title, content in re.findall(
+        r'^```\w+ title="([^"]+\.[^"]+)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE
+    ):
         (folder / title).write_text(content, encoding="utf-8")
-    commands = re.findall(r"^```sh\n(.*?)^```", text[text.index(until) :], flags=re.DOTALL | re.MULTILINE)
+    commands = re.findall(r"^```sh\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-ec", "\n".join(commands)],
@@ -79,7 +80,7 @@ def type_tutorial(name: str, folder: Path, *, until: str = "") -> str:
 
 @pytest.mark.torture
 def test_the_python_tutorial_in_a_terminal(tmp_path: Path) -> None:
-    said = type_tutorial("python.md", tmp_path, until="## From a terminal")
+    said = type_tutorial("python.md", tmp_path)
     answer = ba.Study.open("cache", storage=tmp_path / "lab.db").answer
     assert answer is not None
     assert answer.arm in ("small", "large")
@@ -104,7 +105,8 @@ def test_the_tutorial_in_a_lab(tmp_path: Path) -> None:
     assert study.status().tests == 48
     # The same again, until there is an answer.
     for _ in range(10):
-        subprocess.run([sys.executable, "-m", "bestarm", "ask", "buffers", "-n", "24", "-o", "next.csv"], cwd=tmp_path)
+        ask = [sys.executable, "-m", "bestarm", "ask", "buffers", "-n", "24", "-o", "next.csv"]
+        subprocess.run(ask, cwd=tmp_path, check=True)
         if study.done:
             break
         subprocess.run([sys.executable, "lab.py", "next.csv"], cwd=tmp_path, check=True)
