@@ -16,6 +16,7 @@ from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.study.files.exchange import tell_results
+from bestarm.study.files.sheets import write_blank_sheet
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -104,14 +105,12 @@ def test_the_tutorial_in_a_lab(tmp_path: Path) -> None:
     study = ba.Study.open("buffers", storage=tmp_path / "bestarm.db")
     assert study.status().tests == 48
     # The same again, until there is an answer.
-    for _ in range(10):
-        ask = [sys.executable, "-m", "bestarm", "ask", "buffers", "-n", "24", "-o", "next.csv"]
-        subprocess.run(ask, cwd=tmp_path, check=True)
-        if study.done:
-            break
-        subprocess.run([sys.executable, "lab.py", "next.csv"], cwd=tmp_path, check=True)
-        tell_results(study, (tmp_path / "next.csv").read_bytes(), "next.csv")
-        (tmp_path / "next.csv").unlink()
+    sheet = tmp_path / "next.csv"
+    while tests := study.ask(24):
+        with sheet.open("w", encoding="utf-8", newline="") as file:
+            write_blank_sheet(study, tests, file)
+        subprocess.run([sys.executable, "lab.py", sheet], cwd=tmp_path, check=True)
+        tell_results(study, sheet.read_bytes(), sheet.name)
     assert study.answer is not None
     assert study.answer.arm == "HEPES"
 
