@@ -2,7 +2,7 @@
 
     python benchmarks/tracking.py --out docs/pictures/tracking
 
-The table has tests ÷ (T* log(1/δ)). For sampling = "tracking" this tends to 1: docs/certify.md, "A theorem about time".
+The table has tests ÷ (T* log(1/δ)). For sampling = "tracking" this tends to 1: docs/certificates/time.md, "A theorem about time".
 """
 
 from __future__ import annotations

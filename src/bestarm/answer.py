@@ -34,7 +34,7 @@ class Difference:
     """By how much, at least and at most, the leader performs better than another arm, in the objective's units.
 
     Negative numbers mean worse, and infinite ones that there is no limit yet. If the answer is certified and the other
-    arm is out because of its performance, `low` is never below minus the tolerance. `docs/certify.md` says how sure the
+    arm is out because of its performance, `low` is never below minus the tolerance. `docs/certificates/known.md` says how sure the
     limits are.
     """
 
@@ -110,7 +110,7 @@ class Answer:
     it is certified best. None if there is no limit, or `arm` is not certified feasible."""
     differences: Mapping[str, Difference] = dataclasses.field(default_factory=dict)
     """By arm: how much better `arm` is than that one. These limits and the answer hold all at once, and at all times,
-    with probability 1 - 2 `delta` where there are no constraints; `docs/certify.md` has the other cases."""
+    with probability 1 - 2 `delta` where there are no constraints; `docs/certificates/known.md` has the other cases."""
     known: str = ""
     """What is certain, in a sentence."""
     arms: tuple[str, ...] = ()

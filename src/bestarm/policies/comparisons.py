@@ -1,6 +1,6 @@
 """How arms compare by the evidence: why arms are out, how far the leader can be below the best, how far arms differ.
 
-`docs/certify.md` proves that these limits hold at all times at once.
+`docs/certificates/known.md` proves that these limits hold at all times at once.
 """
 
 from __future__ import annotations

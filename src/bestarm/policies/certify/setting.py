@@ -160,7 +160,7 @@ def _contrasts(problem: Problem) -> Problem:
 
 
 def _with_reserve(setting: Setting, plan: Problem) -> Setting:
-    """`docs/certify.md` says how delta is shared with arms that come later, and proves that the answer is wrong with
+    """`docs/certificates/arms.md` says how delta is shared with arms that come later, and proves that the answer is wrong with
     probability at most delta whatever arms come and go, and whenever."""
     reserve: float = getattr(plan, "reserve", 0.0)
     came = np.array([arm.added for arm in plan.arms])
