@@ -2,7 +2,8 @@
 
     python benchmarks/tracking.py --out docs/pictures/tracking
 
-The table has tests ÷ (T* log(1/δ)). For sampling = "tracking" this tends to 1: docs/certify.md, "A theorem about time".
+The table has tests ÷ (T* log(1/δ)). For sampling = "tracking" this tends to 1: Theorem T.2 in
+`docs/certificates/time.md`.
 """
 
 from __future__ import annotations

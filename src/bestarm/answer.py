@@ -34,8 +34,8 @@ class Difference:
     """By how much, at least and at most, the leader performs better than another arm, in the objective's units.
 
     Negative numbers mean worse, and infinite ones that there is no limit yet. If the answer is certified and the other
-    arm is out because of its performance, `low` is never below minus the tolerance. `docs/certify.md` says how sure the
-    limits are.
+    arm is out because of its performance, `low` is never below minus the tolerance. How sure the limits are is said by
+    Propositions K.5 to K.7 in `docs/certificates/known.md`.
     """
 
     low: float
@@ -110,7 +110,8 @@ class Answer:
     it is certified best. None if there is no limit, or `arm` is not certified feasible."""
     differences: Mapping[str, Difference] = dataclasses.field(default_factory=dict)
     """By arm: how much better `arm` is than that one. These limits and the answer hold all at once, and at all times,
-    with probability 1 - 2 `delta` where there are no constraints; `docs/certify.md` has the other cases."""
+    with probability 1 - 2 `delta` where there are no constraints: Proposition K.6 in `docs/certificates/known.md`,
+    which has the other cases, too."""
     known: str = ""
     """What is certain, in a sentence."""
     arms: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ def test_all_that_can_go_wrong_adds_up_to_delta(reserve: float, weights: int) ->
         return math.exp(-pair_level(setting, one, other))
 
     assert shares_with_reserve(whole).sum() <= 1.0
-    # While all the first arms are there: each errs once, in one of the ways of the theorem.
+    # While all the first arms are there: each errs once, in one of the ways of Theorem A.2.
     total = sum(alone(kept, arm) for arm in range(first))
     assert all(pair(kept, i, j) == alone(kept, i) for i, j in itertools.permutations(range(first), 2))
     # Each later arm: one certificate about it alone, and two about each pair with an arm that came before.

@@ -165,8 +165,8 @@ class Claims(NamedTuple):
 
     @property
     def any_of_all(self) -> bool:
-        """Together with the differences, they do with probability 1 - 2 delta; `docs/certify.md` has the cases where it
-        is less."""
+        """Together with the differences, they do with probability 1 - 2 delta: Proposition K.6 in
+        `docs/certificates/known.md`, which has the cases where it is less."""
         return self.any_of_the_first or self.differences
 
 

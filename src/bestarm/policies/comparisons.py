@@ -1,6 +1,6 @@
 """How arms compare by the evidence: why arms are out, how far the leader can be below the best, how far arms differ.
 
-`docs/certify.md` proves that these limits hold at all times at once.
+These limits hold at all times at once: Propositions K.4 to K.7 in `docs/certificates/known.md`.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ class Findings(NamedTuple):
     An arm that is `feasible` misses no threshold by its slack or more. If any arm is truly feasible, a right answer is
     among the `candidates`: the best feasible arm, or one that is as good within tolerance and slack. Both statements
     hold at once. If intervals decide, that is because all intervals hold at once; if certificates decide,
-    `docs/certify.md` has the proof. There, the claim about all `infeasible` arms together is only that the best
-    feasible arm is not among them.
+    it is Proposition K.3 in `docs/certificates/known.md`. There, the claim about all `infeasible` arms together is only
+    that the best feasible arm is not among them.
     """
 
     low: Floats

@@ -5,7 +5,7 @@ wrong; that any other arm is rejected does no harm. So rejections need no union 
 delta, `REJECTING`, and the certificates of each arm have its share of the rest. If a single arm is asked about, as by
 a gate, it is certified wrongly only if it is infeasible, and rejected wrongly only if it is feasible: each has all of
 delta. If every feasible arm is asked for, each arm has its share of delta for the same reason, whichever way it is
-decided. `docs/certify.md` has the proofs.
+decided. The proofs are in `docs/certificates`: Theorem C.2, Theorem G.7 and Theorem G.3.
 """
 
 from __future__ import annotations

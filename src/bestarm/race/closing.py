@@ -3,7 +3,7 @@
 The ratio r of two commands is that of their means, if X - r Y scatters as far up as down for their runs at the same
 places of the order, as it does if they scatter alike, in proportion to their means, however skewed that is. A part of
 delta is kept for the limits of ratios: with probability 1 - delta the answer is right and so are all of them, at all
-times at once (`docs/certify.md`).
+times at once (Proposition R.6 in `docs/certificates/races.md`).
 """
 
 from __future__ import annotations

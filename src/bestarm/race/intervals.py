@@ -2,7 +2,8 @@
 
 The first values have only their signs: the least of n values lies above their median with probability 2^-n at most. So
 the least of the first m values, where 2^-m <= alpha, is a lower limit, and the largest an upper one. Later, evidence is
-closer. Both are used, with a part of alpha each; `docs/certify.md` has the proofs.
+closer. Both are used, with a part of alpha each; `docs/certificates/races.md` has the proofs
+(Propositions R.6 and R.7).
 """
 
 from __future__ import annotations

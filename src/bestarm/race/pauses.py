@@ -3,7 +3,7 @@
 Two commands are compared by the difference of their runs, which is taken to scatter as far up as down. That cannot be
 known of what has not been seen: if a command pauses for long in 1 of 100 runs, its first 20 runs mostly look as if it
 never did. So a verdict by symmetry is about runs without a pause, and a second statement bounds how rare pauses are.
-`docs/certify.md` has the proofs ("Pauses in a race").
+`docs/certificates/races.md` has the proofs: Propositions R.1 and R.2, and Theorem R.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ratio of two commands' means, with an interval that is valid at any time, from the evidence that decides a gate.
 
 The true ratio r of the means of X and B is the one at which X - r B has the mean 0. So every r is excluded at which the
-evidence against that mean has reached its level. `docs/certify.md` has the proof ("The ratio of two commands").
+evidence against that mean has reached its level: Proposition R.4 in `docs/certificates/races.md`.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def wrong_answers(problem: Problem, answers: Ints, sets: Flags | None = None) ->
 def _is_right_top(problem: Problem, members: list[int]) -> bool:
     """Whether these are the `top` best feasible arms, or all feasible ones if there are fewer.
 
-    As `docs/certify.md` has it: no member misses a threshold by its slack or more; and a member that is not one of the
-    best is not worse, by more than the tolerance, than any of the best that are left out.
+    As in Theorem G.5 in `docs/certificates/goals.md`: no member misses a threshold by its slack or more; and a member
+    that is not one of the best is not worse, by more than the tolerance, than any of the best that are left out.
     """
     scores = problem.true_means()[:, 0] * problem.signs[0]
     truly, nearly = problem.feasible_arms()

@@ -116,8 +116,9 @@ class Certify(KernelPolicy):
     >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
     {'arm 5': 20} 1,522
 
-    Reference: `docs/certify.md` has the proofs. The evidence is a mixture as in S. R. Howard, A. Ramdas, J. McAuliffe
-    and J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics 49 (2021).
+    Reference: Theorem C.2 in `docs/certificates/index.md`, and the pages beside it. The evidence is a mixture as in
+    S. R. Howard, A. Ramdas, J. McAuliffe and J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
+    sequences", Annals of Statistics 49 (2021).
     """
 
     name = "certify"
@@ -291,7 +292,7 @@ class Certify(KernelPolicy):
     @classmethod
     def regret_is_apart(cls, problem: Problem) -> bool:
         """For goal "top", for evidence that is not log-convex, and where arms are compared with their challengers, the
-        limit needs a delta of its own: see "How far the leader can be from the best" in `docs/certify.md`."""
+        limit needs a delta of its own: Proposition K.4 in `docs/certificates/known.md`, and what follows it."""
         if pooled_noise(problem) is not None:
             return True
         noise = problem.objective.noise

@@ -3,7 +3,7 @@
 Each arm j is tested against "j is the best", by evidence that its *challengers* perform better. The challenger of an
 arm is the leader. That of the leader is the runner-up, the best of the other open arms. It is chosen at the beginning
 of a round, and may change from round to round. If j is the best arm, no challenger is better. Only for the best arm is
-the hypothesis true, so each arm has all of delta. `docs/certify.md` has the proof.
+the hypothesis true, so each arm has all of delta: Theorem P.8 in `docs/certificates/pairs.md`.
 
 Results from before there was a challenger, such as those of an import, count in the evidence about pairs alone. That
 has a small share.

@@ -3,7 +3,7 @@
 Each round has one test for half of the arms that are not decided, those that by what is known take least to decide, on
 the constraint that is likeliest violated. So a budget ends with many arms decided, and tests of several arms alternate:
 if something changes in the course of time, it is less easily taken for a difference between arms. What is decided of an
-arm, or of a constraint that holds, is decided for good: `docs/certify.md` has the proof.
+arm, or of a constraint that holds, is decided for good: Theorem G.3 in `docs/certificates/goals.md`.
 """
 
 from __future__ import annotations

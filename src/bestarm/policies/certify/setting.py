@@ -160,8 +160,8 @@ def _contrasts(problem: Problem) -> Problem:
 
 
 def _with_reserve(setting: Setting, plan: Problem) -> Setting:
-    """`docs/certify.md` says how delta is shared with arms that come later, and proves that the answer is wrong with
-    probability at most delta whatever arms come and go, and whenever."""
+    """`docs/certificates/arms.md` says how delta is shared with arms that come later. Theorem A.2 proves that the
+    answer is wrong with probability at most delta whatever arms come and go, and whenever."""
     reserve: float = getattr(plan, "reserve", 0.0)
     came = np.array([arm.added for arm in plan.arms])
     share, is_reduced = shares_with_reserve(plan), any(arm.retired and not arm.added for arm in plan.arms)
@@ -194,7 +194,7 @@ def is_tracked(problem: Problem) -> bool:
 
 
 def refusal(problem: Problem) -> str | None:
-    """Why tests cannot be tracked: the theorem about time is not known to hold; None if they can."""
+    """Why tests cannot be tracked: Theorem T.2 is not known to hold; None if they can."""
     excluded = {
         "goal 'best' and top = 1": problem.asks != "best",
         "plans of rules 2": rules_of(problem) == 1,

@@ -3,7 +3,7 @@
 The members are the arms with the best means among those that look feasible. Each of their constraints must be
 certified, and each other arm rejected, or beaten by every member; the second is not enough while there are fewer
 members than asked for. A round has a test for each other arm, against the member that it is closest to, and one of a
-constraint of each member. `docs/certify.md` has the levels and the proof.
+constraint of each member. `docs/certificates/goals.md` has the levels, and Theorem G.5.
 """
 
 from __future__ import annotations

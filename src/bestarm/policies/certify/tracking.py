@@ -7,7 +7,7 @@ or opened.
 
 A study stops when the evidence suffices *at that time* for each certificate: what once sufficed does not count, so that
 early luck can never keep a study from ending. With evidence that grows as fast as the information, the number of tests
-is T* log(1/delta) in the limit of small delta: "A theorem about time" in `docs/certify.md`.
+is T* log(1/delta) in the limit of small delta: Theorem T.2 in `docs/certificates/time.md`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A benchmark is within its limit r if new minus r times old has a mean below 0. One study in memory, whose arms are the
 benchmarks, asks of every one of them whether it is; these verdicts share `delta_of_names`. Beside that, all benchmarks
-together are within their limits once each has evidence for `delta_of_all`, which is much less. `docs/certify.md` has
-the proof ("Suites of benchmarks").
+together are within their limits once each has evidence for `delta_of_all`, which is much less: Theorem R.5
+in `docs/certificates/races.md`.
 """
 
 from __future__ import annotations

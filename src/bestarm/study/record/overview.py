@@ -111,7 +111,8 @@ class Overview(Follower):
         default the leader, or the answer. Empty if no arm leads.
 
         All of them, whichever arm is asked about and whenever, hold at once together with the answer, as long as the
-        study's assumptions do, with probability 1 - 2 delta; `docs/certify.md` has the cases where it is less.
+        study's assumptions do, with probability 1 - 2 delta: Proposition K.6 in `docs/certificates/known.md`, which has
+        the cases where it is less.
 
         >>> import bestarm as ba
         >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
