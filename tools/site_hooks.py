@@ -18,14 +18,12 @@ from mkdocs.structure.files import File, Files
 from site_reference import command_page, http_page, names_page
 
 ROOT = Path(__file__).resolve().parent.parent
+_EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
 MOVED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "examples/database/README.md": "examples/database.md",
-    "examples/models/README.md": "examples/models.md",
-    "examples/judges/README.md": "examples/judges.md",
-    "examples/formulations/README.md": "examples/formulations.md",
     "examples/dose_finding.ipynb": "examples/dose-finding.md",
+    **{f"examples/{page.parent.name}/README.md": f"examples/{page.parent.name}.md" for page in _EXAMPLES},
 }
 """Documents outside of docs/, and the pages that they become."""
 

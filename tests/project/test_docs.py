@@ -15,6 +15,8 @@ from benchmarks import figures, noises
 from tests.tools.patience import PATIENCE
 
 import bestarm as ba
+from bestarm.study.files.exchange import tell_results
+from bestarm.study.files.sheets import write_blank_sheet
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -52,29 +54,65 @@ def test_there_are_code_blocks_to_run() -> None:
     assert sum(len(code_blocks(document)) for document in DOCUMENTS) >= 2
 
 
-@pytest.mark.torture
-def test_the_tutorial_in_a_terminal(tmp_path: Path) -> None:
-    """Its files and commands, as a reader would type them."""
-    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    for name, content in re.findall(r'^```\w+ title="(.*?)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE):
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    [commands] = re.findall(r"^```sh\n(bestarm new .*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+def type_tutorial(name: str, folder: Path) -> str:
+    """Save the files of a tutorial and type its commands, as a reader would, and return what they print.
+
+    Blocks with a title are files, or commands that are not typed here, such as those that install.
+    """
+    text = (ROOT / "docs" / "tutorials" / name).read_text(encoding="utf-8")
+    for title, content in re.findall(
+        r'^```\w+ title="([^"]+\.[^"]+)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE
+    ):
+        (folder / title).write_text(content, encoding="utf-8")
+    commands = re.findall(r"^```sh\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-ec", commands],
-        cwd=tmp_path,
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=folder,
         env=os.environ | {"PATH": path, "COLUMNS": "120"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.torture
+def test_the_python_tutorial_in_a_terminal(tmp_path: Path) -> None:
+    said = type_tutorial("python.md", tmp_path)
     answer = ba.Study.open("cache", storage=tmp_path / "lab.db").answer
     assert answer is not None
     assert answer.arm in ("small", "large")
-    assert str(answer) in done.stdout
+    assert str(answer) in said
     assert (tmp_path / "cache.html").exists()
+
+
+@pytest.mark.torture
+def test_the_tutorial_with_commands(tmp_path: Path) -> None:
+    said = type_tutorial("commands.md", tmp_path)
+    first, limited, gate = said.split("CERTIFIED: ")[1:]
+    assert first.startswith("gzip -1 -c access.log has the lowest mean time")
+    assert limited.startswith("xz -1 -c access.log has the lowest mean time of all that meet every limit")
+    assert gate.startswith("gzip -1 -c access.log meets every limit")
+    assert "exit status 0" in gate
+
+
+def test_the_tutorial_in_a_lab(tmp_path: Path) -> None:
+    said = type_tutorial("lab.md", tmp_path)
+    assert "24 tests of buffers written to plate-2.csv" in said
+    study = ba.Study.open("buffers", storage=tmp_path / "bestarm.db")
+    assert study.status().tests == 48
+    # The same again, until there is an answer.
+    sheet = tmp_path / "next.csv"
+    while tests := study.ask(24):
+        with sheet.open("w", encoding="utf-8", newline="") as file:
+            write_blank_sheet(study, tests, file)
+        subprocess.run([sys.executable, "lab.py", sheet], cwd=tmp_path, check=True)
+        tell_results(study, sheet.read_bytes(), sheet.name)
+    assert study.answer is not None
+    assert study.answer.arm == "HEPES"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -19,7 +19,8 @@ from bestarm.cli.app.discovery import own_commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
-    *("index", "tutorial", "concepts", "troubleshooting", "glossary", "certificates/index", "theory", "delta-table"),
+    *("index", "tutorials/commands", "tutorials/python", "tutorials/lab", "concepts", "troubleshooting", "glossary"),
+    *("certificates/index", "theory", "delta-table", "examples", "examples/compressors"),
     *("reference/command-line", "reference/http", "reference/python", "reproduction/paper", "how-to/resume"),
     *("examples/database", "examples/models", "examples/judges", "examples/dose-finding", "tuners", "peers"),
 )
