@@ -67,7 +67,8 @@ def backed_up(storage: Storage, name: str) -> tuple[str, Backup]:
 
 
 def restored(storage: Storage, text: str, name: str | None = None) -> Backup:
-    return restore_backup(storage, io.BytesIO(text.encode()), "the file", name=name)
+    [made] = restore_backup(storage, io.BytesIO(text.encode()), "the file", name=name).studies
+    return made
 
 
 def check_same(one: ba.Study, two: ba.Study) -> None:

@@ -182,7 +182,7 @@ def _prepare_copy(place: Place, rng: random.Random, mark: int) -> Facts:
 
 def _copy(place: Place, facts: Facts) -> object:
     try:
-        return restore_backup(place.study.storage, io.BytesIO(_backup().encode()), "a file", name=facts["name"]).rows
+        return restore_backup(place.study.storage, io.BytesIO(_backup().encode()), "a file", name=facts["name"])
     except NameTaken:
         # All of it is there, or it would not be.
         return None

@@ -8,12 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bestarm.storage.base import Copies, Part
+from bestarm.storage.base import Act, Copies, Part
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.deleting import unused_number
-from bestarm.storage.sql.schema import arrivals, storable, studies
+from bestarm.storage.sql.deleting import unused_number, written_time
+from bestarm.storage.sql.schema import acts, arrivals, outcomes, storable, studies
 from bestarm.validation import InvalidInput
 
 _PAGE = 5_000
@@ -23,7 +23,7 @@ _PAGE = 5_000
 _TABLES = {
     table.name.removeprefix("bestarm_"): table
     for table in (
-        *(studies, schema.tests, schema.outcomes, schema.events, schema.rounds, schema.sources, schema.requests),
+        *(studies, schema.tests, outcomes, schema.events, schema.rounds, schema.sources, schema.requests),
         *(schema.queue, schema.former),
     )
 }
@@ -70,39 +70,52 @@ class SQLCopies(Copies):
         is_text = isinstance(column.type, sa.Text) and not self._database.is_sqlite
         return sa.collate(column, "C") if is_text else column
 
-    def restore(self, parts: Iterable[Part]) -> int:
-        key: int | None = None
-        last_arrival, by_arrival = 0, False
+    def restore(self, parts: Iterable[Part], *, by: str = "") -> list[int]:
+        keys: list[int] = []
         with self._database.transaction() as connection:
             for part in parts:
                 rows = _checked(part)
                 if part.table == "studies":
-                    if key is not None or len(rows) != 1:
-                        raise InvalidInput("a copy has one study, with its own entry first")
-                    key, by_arrival = self._insert_study(connection, rows[0]), bool(rows[0]["by_arrival"])
+                    if len(rows) != 1:
+                        raise InvalidInput("a study has one entry of its own")
+                    keys.append(self._insert_study(connection, rows[0], by))
                     continue
-                if key is None:
+                if not keys:
                     raise InvalidInput("a copy has the study's own entry first")
-                if part.table == "outcomes":
-                    last_arrival = max(last_arrival, *(row["arrival"] or 0 for row in rows))
                 try:
-                    connection.execute(sa.insert(_TABLES[part.table]), [{"study": key, **row} for row in rows])
+                    connection.execute(sa.insert(_TABLES[part.table]), [{"study": keys[-1], **row} for row in rows])
                 except sa.exc.IntegrityError:
                     reason = f"rows of {part.table!r} contradict each other, or refer to what is not there"
                     raise InvalidInput(reason) from None
-            if key is None:
+            if not keys:
                 raise InvalidInput("there is no study in this copy")
-            if by_arrival:
-                connection.execute(sa.insert(arrivals).values(study=key, last=last_arrival))
-        return key
+            for key in keys:
+                connection.execute(_ARRIVALS, {"key": key})
+        return keys
 
-    def _insert_study(self, connection: sa.Connection, row: dict[str, Any]) -> int:
-        if self._database.read(sa.select(studies.c.study).where(studies.c.name == row["name"])):
+    def _insert_study(self, connection: sa.Connection, row: dict[str, Any], by: str) -> int:
+        try:
+            made = connection.execute(sa.insert(studies).values(row | unused_number(connection))).inserted_primary_key
+        except sa.exc.IntegrityError:
             reason = f"a study of this name exists already in {self._database.url!r}"
-            raise NameTaken("name", row["name"], reason)
-        made = connection.execute(sa.insert(studies).values(row | unused_number(connection))).inserted_primary_key
+            raise NameTaken("name", row["name"], reason) from None
         assert made is not None
+        now, detail = self._database.time(connection), f"made {written_time(row['created'])}"
+        act = Act(now, "study imported", storable(by), row["name"], detail, made[0])
+        connection.execute(sa.insert(acts).values(act._asdict()))
         return int(made[0])
+
+
+_LAST_ARRIVAL = sa.select(sa.func.coalesce(sa.func.max(outcomes.c.arrival), 0)).where(
+    outcomes.c.study == sa.bindparam("key")
+)
+_ARRIVALS = sa.insert(arrivals).from_select(
+    ["study", "last"],
+    sa.select(studies.c.study, _LAST_ARRIVAL.scalar_subquery()).where(
+        studies.c.study == sa.bindparam("key"), studies.c.by_arrival != 0
+    ),
+)
+"""In a study by arrival, the next result comes after the last."""
 
 
 def _plain(column: sa.Column[Any], value: Any) -> Any:
