@@ -119,6 +119,7 @@ class Connection:
 
     def post_file(self, path: str, file: BinaryIO, query: dict[str, str]) -> Any:
         """The answer to a whole file, which is sent as it is read, and once."""
+        file.seek(0)
         return self._request("POST", f"{path}?{urlencode(query)}", file, {"Content-Type": "application/octet-stream"})
 
     def _request(

@@ -117,11 +117,11 @@ def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str |
         raise InvalidInput("name", name, f"is for the file of one study; {called} has all studies of a database")
     taken = [record for one in studies if is_of_all and (record := storage.find_study(one.name)) is not None]
     there = [record.name for record in taken]
-    new = [one if name is None else one._replace(name=name) for one in studies if one.name not in there]
+    new = [one for one in studies if one.name not in there]
     file.seek(0)
     try:
         if new:
-            storage.restore(_renamed(_parts(file, there), name), by=by)
+            storage.restore(_renamed(_parts(file, there), [one.name for one in new], name), by=by)
     except NameTaken as error:
         raise NameTaken(str(error) if is_of_all else f"{error}; --as NAME restores it under another") from None
     except InvalidInput as error:
@@ -130,7 +130,8 @@ def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str |
         raise InvalidInput(f"{called}: cannot be restored: {error}") from None
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         same = {write_backup(storage, record, nowhere) for record in taken}
-    return Restored(new, there, [one.name for one in studies if one.name in there and one not in same])
+    made = [one if name is None else one._replace(name=name) for one in new]
+    return Restored(made, there, [one.name for one in studies if one.name in there and one not in same])
 
 
 def check_backup(file: BinaryIO, called: str) -> Backup | BackupOfAll:
@@ -152,6 +153,8 @@ def check_backup(file: BinaryIO, called: str) -> Backup | BackupOfAll:
     else:
         studies: list[Backup] = []
         for line in lines:
+            if not line.endswith(b"\n"):
+                raise _not_complete(called)
             if line.startswith(b'{"studies"'):
                 found = BackupOfAll(studies, *_check_end(line, whole.hexdigest(), called))
                 break
@@ -236,8 +239,9 @@ def _parts(file: BinaryIO, left_out: Collection[str]) -> Iterator[Part]:
             table, columns = new
 
 
-def _renamed(parts: Iterator[Part], name: str | None) -> Iterator[Part]:
-    """The same with a study of another name. Its plan is checked in any case."""
+def _renamed(parts: Iterator[Part], names: list[str], name: str | None) -> Iterator[Part]:
+    """The same with a study of another name. Its plan is checked in any case, and that there are studies of `names`."""
+    found = []
     for part in parts:
         if part.table != "studies":
             yield part
@@ -253,7 +257,10 @@ def _renamed(parts: Iterator[Part], name: str | None) -> Iterator[Part]:
                 plan = read_plan(record)
             except UnreadableStudy as error:
                 raise InvalidInput(str(error)) from None
+            found.append(record.name)
             if name is not None:
                 data |= {"name": name, "plan": Plan.of(plan, name=name).to_json()}
             rows.append(tuple(data.values()))
         yield part._replace(rows=rows)
+    if found != names:
+        raise InvalidInput("there is no study of the name that a first line states")
