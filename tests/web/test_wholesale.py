@@ -18,8 +18,7 @@ from tests.web.service import FILE, client_at, new_study, refused, tell
 import bestarm as ba
 from bestarm.client import Client
 from bestarm.storage.opening import open_storage
-from bestarm.study.files.backup import write_backup_of_all
-from bestarm.web import wholesale
+from bestarm.study.files.backup import restore_backup, write_backup_of_all
 from bestarm.web.limits import Limits
 from bestarm.web.server import running
 
@@ -110,14 +109,14 @@ def test_what_is_not_whole_too_large_or_too_slow_leaves_nothing(here: httpx.Clie
 
 def test_one_backup_is_restored_at_a_time(here: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = here.get("/api/backup").content
-    begun, go_on, done = threading.Event(), threading.Event(), wholesale.restore_backup
+    begun, go_on, done = threading.Event(), threading.Event(), restore_backup
 
     def slowly(*arguments: Any, **named: Any) -> Any:
         begun.set()
         assert go_on.wait(PATIENCE)
         return done(*arguments, **named)
 
-    monkeypatch.setattr(wholesale, "restore_backup", slowly)
+    monkeypatch.setattr("bestarm.web.wholesale.restore_backup", slowly)
     with running(str(tmp_path / "x.db")) as url, client_at(url) as client:
         answers: list[httpx.Response] = []
         first = threading.Thread(target=lambda: answers.append(restore(client, whole)))
