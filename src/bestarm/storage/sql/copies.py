@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from bestarm.storage.base import Act, Copies, Part
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.sql import schema
+from bestarm.storage.sql.bulk import insert_rows
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.deleting import unused_number, written_time
 from bestarm.storage.sql.schema import acts, arrivals, outcomes, storable, studies
@@ -74,17 +75,19 @@ class SQLCopies(Copies):
         keys: list[int] = []
         with self._database.transaction() as connection:
             for part in parts:
-                rows = _checked(part)
+                columns = _checked(part)
                 if part.table == "studies":
-                    if len(rows) != 1:
+                    if len(part.rows) != 1:
                         raise InvalidInput("a study has one entry of its own")
-                    keys.append(self._insert_study(connection, rows[0], by))
+                    keys.append(self._insert_study(connection, {name: row for name, (row,) in columns.items()}, by))
                     continue
                 if not keys:
                     raise InvalidInput("a copy has the study's own entry first")
                 try:
-                    connection.execute(sa.insert(_TABLES[part.table]), [{"study": keys[-1], **row} for row in rows])
-                except sa.exc.IntegrityError:
+                    insert_rows(connection, _TABLES[part.table], {"study": keys[-1]}, columns)
+                except sa.exc.DBAPIError as error:
+                    if not isinstance(error.orig, connection.dialect.loaded_dbapi.IntegrityError):
+                        raise
                     reason = f"rows of {part.table!r} contradict each other, or refer to what is not there"
                     raise InvalidInput(reason) from None
             if not keys:
@@ -128,26 +131,35 @@ def _plain(column: sa.Column[Any], value: Any) -> Any:
     return int(value) if isinstance(column.type, sa.Integer) else str(value)
 
 
-def _checked(part: Part) -> list[dict[str, Any]]:
-    """Rows as a table takes them."""
+def _checked(part: Part) -> dict[str, tuple[Any, ...]]:
+    """The columns of rows that a table takes. While they are inserted others wait, so they are checked many at once."""
     table = _TABLES.get(part.table)
     if table is None or not part.rows:
         raise InvalidInput("table", part.table, "is not a part of a study")
     columns = [column for column in _columns(table) if column.name in part.columns or column.name not in _LATER]
     if part.columns != tuple(column.name for column in columns):
         raise InvalidInput("table", part.table, "has other columns than this program knows")
-    for row in part.rows:
-        if len(row) != len(columns) or not all(map(_fits, columns, row)):
-            raise InvalidInput("row", row, f"does not fit into the table {part.table!r}", shown=repr(row)[:200])
-    return [dict(zip(part.columns, row, strict=True)) for row in part.rows]
+    if not _fit(columns, part.rows):
+        row = next(row for row in part.rows if not _fit(columns, [row]))
+        raise InvalidInput("row", row, f"does not fit into the table {part.table!r}", shown=repr(row)[:200])
+    return dict(zip(part.columns, zip(*part.rows, strict=True), strict=True))
 
 
-def _fits(column: sa.Column[Any], value: Any) -> bool:
-    if value is None:
-        return bool(column.nullable)
+def _fit(columns: Sequence[sa.Column[Any]], rows: Sequence[tuple[Any, ...]]) -> bool:
+    if {len(row) for row in rows} != {len(columns)}:
+        return False
+    return all(map(_are_of, columns, zip(*rows, strict=True)))
+
+
+def _are_of(column: sa.Column[Any], values: Sequence[Any]) -> bool:
+    """Whether a column can have these values."""
+    there = [value for value in values if value is not None]
+    kinds = set(map(type, there))
+    if len(there) < len(values) and not column.nullable:
+        return False
     if isinstance(column.type, sa.Double):
-        return isinstance(value, float) and not math.isnan(value)
+        return kinds <= {float} and not any(map(math.isnan, there))
     if isinstance(column.type, sa.Integer):
         bits = next(bits for kind, bits in _SIZES if isinstance(column.type, kind))
-        return type(value) is int and -(2**bits) <= value < 2**bits
-    return isinstance(value, str) and value == storable(value)
+        return kinds <= {int} and (not there or (-(2**bits) <= min(there) and max(there) < 2**bits))
+    return kinds <= {str} and all(value == storable(value) for value in there)
