@@ -18,7 +18,7 @@ from tests.web.service import TOKEN
 
 import bestarm as ba
 from bestarm.cli.app.discovery import own_commands
-from bestarm.cli.shared.command import LIVE_STUDIES, flattened
+from bestarm.cli.shared.command import flattened
 from bestarm.web.server import running
 
 PLAN = ba.Plan(
@@ -134,14 +134,16 @@ def test_tokens_are_wanted_and_not_shown(service: str, database: str, tmp_path: 
 HERE_ONLY = {
     "token": ["list"],
     "migrate": ["--check"],
-    "prune": ["--archived-for", "30"],
     "serve": [],
+    "demo": [],
+    "race": ["true", "false"],
+    "gate": ["true", "--baseline", "false", "--at-most", "time=2x"],
 }
 """Commands about a database itself: of a service they say so."""
 
 
 def test_every_command_works_on_a_service_or_says_why_not(service: str, database: str, tmp_path: Path) -> None:
-    """Each command that takes `--db` is here, in the order in which a study needs it."""
+    """Each command that takes `--db` is here, in the order in which a study needs it. The others know no studies."""
     (tmp_path / "dose.toml").write_text("reserve = 0.1\nbudget = { tests = 100 }\n" + DOSE)
     (tmp_path / "past.csv").write_text("dose,metric,value\n25 mg,efficacy,0.5\n")
     (tmp_path / "measure.sh").write_text("echo 0.25\n")
@@ -187,18 +189,22 @@ def test_every_command_works_on_a_service_or_says_why_not(service: str, database
     assert "archived" in run("archive", "dose")
     assert json.loads(run("list", "--json")) == []
     assert json.loads(run("list", "--all", "--json"))[0]["archived"]
+    assert "1 study" not in run("prune", "--archived-for", "30", "--apply")
     assert "dose is deleted" in run("delete", "dose", "--confirm", "dose")
+    assert "Restored dose with" in run("import", "dose.backup")
+    assert "1 study:" in run("export", "--all", "-o", "all.backup")
+    assert "dose is there already" in run("import", "all.backup")
+    acts = [json.loads(line)["event"] for line in run("log", "--audit", "--json-lines").splitlines()]
+    assert acts[-2:] == ["study deleted", "study imported"]
     for name, words in HERE_ONLY.items():
         ended = bestarm(name, *words, "--db", service, cwd=tmp_path)
         assert (ended.code, ended.err.count("\n"), "needs the database itself" in ended.err) == (2, 1, True), ended
-    assert "needs the database itself" in run("import", "dose.backup", code=2)
+        assert "with the address that `bestarm serve --db` has" in ended.err
     takes_place = {
-        name
-        for name, found in own_commands().items()
-        if "db" in inspect.signature(flattened(found.body)).parameters and found.panel == LIVE_STUDIES
+        name for name, found in own_commands().items() if "db" in inspect.signature(flattened(found.body)).parameters
     }
-    # tests/integrations/test_mlflow.py has it.
-    assert takes_place - done - HERE_ONLY.keys() == {"track"}
+    # tests/integrations/test_mlflow.py has the one, and the next test the other.
+    assert takes_place - done - HERE_ONLY.keys() == {"track", "doctor"}
 
 
 def test_doctor_looks_for_the_service(service: str) -> None:

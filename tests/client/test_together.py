@@ -15,6 +15,7 @@ from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.client import Client
+from bestarm.storage.errors import SourceTaken
 from bestarm.study.intake.names import Test
 from bestarm.study.intake.values import RefusedValue
 from bestarm.study.study import AlreadyTold, Study
@@ -110,6 +111,27 @@ def test_the_smaller_operations(client: Client, storage: str) -> None:
     assert (aside.item, aside.metric) == (same.item, same.metric)
     assert aside.count_command == f"bestarm tell trial {aside.test} time=VALUE memory=VALUE"
     assert aside == remote.awaited()
+
+
+def test_frames(client: Client) -> None:
+    """Every kind of result, in a frame with a column for each metric and in one with a row for each value."""
+    here, there = Study.create(plan(), storage=":memory:", items_seed=5), client.create(plan(), items_seed=5)
+    wide = {"arm": ["a", "b"], "item": [3, 4], "time": [1.0, 2.0], "memory": [1.0, 0.5], "crash": [1, 0], "lot": [7, 7]}
+    long = {"what": ["b", "b"], "metric": ["crash", "crash"], "value": [0, "1/1"], "item": [1, 2]}
+    for study in (here, there):
+        assert study.add_frame(wide, ignore=["lot"], key="k") == [1, 2, 3, 4]
+        assert study.add_frame(wide, ignore=["lot"], key="k") == [1, 2, 3, 4]
+        with pytest.raises(SourceTaken, match="all its 4 results are in this study already; again=True"):
+            study.add_frame(wide, ignore=["lot"])
+        assert study.add_frame(long, arm="what") == [5, 6]
+        with pytest.raises(ba.InvalidInput, match="'lot' is not a metric"):
+            study.add_frame(wide, again=True)
+    frames = [study.frame(wide=True).drop(columns=["holder", "told"]) for study in (here, there)]
+    assert frames[0].equals(frames[1])
+    assert [moment.tests for moment in here.course(5)] == [moment.tests for moment in there.course(5)]
+    for arm in ("a", "b"):
+        assert there.items_left(arm) == here.items_left(arm)
+        assert len(here.items_left(arm)) < 8
 
 
 def test_workers_drive_a_study_on_a_server(client: Client) -> None:

@@ -89,11 +89,13 @@ def test_no_study_is_taken_for_one_that_was_deleted(storage: SQLStorage) -> None
     new.archive()
     storage.delete(new.record.key, "bob")
     # What is restored from a backup gets a number of its own, too.
-    assert restore_backup(storage, BytesIO(backup.getvalue().encode()), "cache.backup").name == "cache"
+    restore_backup(storage, BytesIO(backup.getvalue().encode()), "cache.backup", by="eve")
     restored = storage.find_study("cache")
     assert restored is not None
     assert restored.key > new.record.key
-    assert len(storage.acts()) == 2
+    acts = [(act.kind, act.who, act.study) for act in storage.acts()]
+    deleted = [("study deleted", "bob", study.record.key) for study in (old, new)]
+    assert acts == [*deleted, ("study imported", "eve", restored.key)]
 
 
 def test_a_file_holds_nothing_of_it_any_more(tmp_path: Path) -> None:

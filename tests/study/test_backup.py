@@ -16,7 +16,7 @@ import bestarm as ba
 from bestarm.storage.base import Storage
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.opening import open_storage
-from bestarm.study.files.backup import Backup, restore_backup, write_backup
+from bestarm.study.files.backup import Backup, Restored, restore_backup, write_backup, write_backup_of_all
 
 
 def result(items: int | None, item: int) -> Any:
@@ -67,7 +67,8 @@ def backed_up(storage: Storage, name: str) -> tuple[str, Backup]:
 
 
 def restored(storage: Storage, text: str, name: str | None = None) -> Backup:
-    return restore_backup(storage, io.BytesIO(text.encode()), "the file", name=name)
+    [made] = restore_backup(storage, io.BytesIO(text.encode()), "the file", name=name).studies
+    return made
 
 
 def check_same(one: ba.Study, two: ba.Study) -> None:
@@ -155,6 +156,114 @@ def test_under_another_name(tmp_path: Path) -> None:
     assert copy.plan == ba.Plan.of(study.plan, name="copy")
     assert copy.status().tests == study.status().tests
     storage.close()
+
+
+def all_of(storage: Storage) -> str:
+    out = io.StringIO()
+    made = write_backup_of_all(storage, out)
+    assert [one.name for one in made.studies] == [record.name for record in storage.studies()]
+    assert made.rows == sum(one.rows for one in made.studies)
+    return out.getvalue()
+
+
+def restored_all(storage: Storage, text: str) -> Restored:
+    return restore_backup(storage, io.BytesIO(text.encode()), "the file", by="eve")
+
+
+def three_studies(storage: Storage) -> list[ba.Study]:
+    """One of each kind."""
+    made = [eventful(storage, order, items) for order, items in (("issue", None),)]
+    for name, order, items in (("by arrival", "arrival", None), ("on items", "issue", 20)):
+        kept = open_storage(":memory:", create=True)
+        text, _ = backed_up(kept, eventful(kept, order, items).name)
+        restored(storage, text, name)
+        made.append(ba.Study.open(name, storage=storage))
+    return made
+
+
+def test_all_studies_go_elsewhere_and_back(database_url: str, tmp_path: Path) -> None:
+    here, there, back = (
+        open_storage(url, create=True) for url in (str(tmp_path / "a.db"), database_url, str(tmp_path / "b.db"))
+    )
+    studies = three_studies(here)
+    text = all_of(here)
+    made = restored_all(there, text)
+    assert ([one.name for one in made.studies], made.there, made.differ) == ([one.name for one in studies], [], [])
+    for study in studies:
+        check_same(study, ba.Study.open(study.name, storage=there))
+    assert all_of(there) == text
+    restored_all(back, all_of(there))
+    assert all_of(back) == text
+    assert [(act.kind, act.who, act.subject) for act in there.acts()] == [
+        ("study imported", "eve", study.name) for study in studies
+    ]
+    # Each goes on.
+    for study in (ba.Study.open(one.name, storage=back, holder="eve") for one in studies):
+        [test] = study.ask(1)
+        study.tell(test, {"gain": 0.0, "harm": 0.0})
+    for storage in (here, there, back):
+        storage.close()
+
+
+def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    here, there = (open_storage(tmp_path / name, create=True) for name in ("a.db", "b.db"))
+    assert restored_all(there, all_of(here)) == Restored([], [], [])
+    studies = three_studies(here)
+    text = all_of(here)
+    one, _ = backed_up(here, studies[1].name)
+    restored(there, one)
+    made = restored_all(there, text)
+    assert [one.name for one in made.studies] == [studies[0].name, studies[2].name]
+    assert (made.there, made.differ) == ([studies[1].name], [])
+    again = restored_all(there, text)
+    assert (again.studies, again.there, again.differ) == ([], [one.name for one in studies], [])
+    ba.Study.open(studies[0].name, storage=there).extend(1)
+    now = all_of(there)
+    assert restored_all(there, text).differ == [studies[0].name]
+    assert all_of(there) == now
+    with pytest.raises(ba.InvalidInput, match=r"name = 'x': is for the file of one study"):
+        restored(there, text, "x")
+    here.close()
+    there.close()
+
+
+def test_of_all_studies_none_is_restored_if_one_cannot_be(tmp_path: Path) -> None:
+    here, there = (open_storage(tmp_path / name, create=True) for name in ("a.db", "b.db"))
+    three_studies(here)
+    text = all_of(here)
+    lines = text.splitlines()
+    heads = [k for k, line in enumerate(lines) if line.startswith('{"kind":"bestarm study"')]
+    last = lines[heads[2] : -1]
+    bad = {
+        text[: len(text) // 2]: "is not complete",
+        text[:-1]: "is not complete",
+        "\n".join(lines[:-1]) + "\n": "is not complete",
+        text + lines[-1] + "\n": "something follows its last line",
+        text.replace("typing", "tipping", 1): "is damaged",
+        # One study left out, and one twice.
+        "\n".join([*lines[: heads[1]], *lines[heads[2] :]]) + "\n": "is damaged",
+        _all_signed([*lines[:-1], *last]): "a study of this name exists already",
+        _all_signed([*lines[:-1], lines[0]]): "is not a backup",
+        _all_signed([*lines[: heads[2]], *_signed([last[0]]).splitlines()]): "there is no study of the name",
+        _all_signed([*lines[: heads[2]], *_signed([last[0], *last[3:-1]]).splitlines()]): "contradict each other",
+        _all_signed([*lines[: heads[2]], *_signed([*last[:-1], "[1]"]).splitlines()]): "does not fit",
+        _all_signed([*lines[: heads[2]], *_signed(["[]"]).splitlines()]): "is not a backup",
+    }
+    for changed, words in bad.items():
+        with pytest.raises(ba.InvalidInput, match=words):
+            restored_all(there, changed)
+        assert there.studies() == []
+        assert there.acts() == []
+    restored_all(there, text)
+    assert all_of(there) == text
+    here.close()
+    there.close()
+
+
+def _all_signed(lines: list[str]) -> str:
+    """As `_signed`, for a file of all studies."""
+    body, end = _signed(lines).rsplit("\n", 2)[:2]
+    return f"{body}\n" + json.dumps({"studies": 1, **json.loads(end)}) + "\n"
 
 
 def _signed(lines: list[str]) -> str:

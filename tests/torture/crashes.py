@@ -25,7 +25,7 @@ from tests.torture.trials import Here, Trials
 LIMITS = "?answer_timeout=2&connect_timeout=20"
 """Seconds to wait for a silent server: few, so that there is time for many trials."""
 
-REMOTE = tuple(deed for deed in DEEDS if deed.name not in ("import", "copy"))
+REMOTE = tuple(deed for deed in DEEDS if deed.name not in ("import", "copy", "copy all"))
 """Files are sent to a service in another way, or not at all."""
 
 _TYPICAL = 0.02

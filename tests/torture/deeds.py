@@ -5,6 +5,7 @@ A deed is marked by a number of its own. The number is in the name of whoever do
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import io
@@ -15,7 +16,8 @@ from typing import Any, Protocol
 import bestarm as ba
 from bestarm.problem import Plan
 from bestarm.storage.errors import NameTaken, SourceTaken
-from bestarm.study.files.backup import restore_backup, write_backup
+from bestarm.storage.opening import open_storage
+from bestarm.study.files.backup import restore_backup, write_backup, write_backup_of_all
 from bestarm.study.files.exchange import import_results
 from tests.torture.seen import Seen
 
@@ -182,10 +184,28 @@ def _prepare_copy(place: Place, rng: random.Random, mark: int) -> Facts:
 
 def _copy(place: Place, facts: Facts) -> object:
     try:
-        return restore_backup(place.study.storage, io.BytesIO(_backup().encode()), "a file", name=facts["name"]).rows
+        return restore_backup(place.study.storage, io.BytesIO(_backup().encode()), "a file", name=facts["name"])
     except NameTaken:
         # All of it is there, or it would not be.
         return None
+
+
+def _prepare_copies(place: Place, rng: random.Random, mark: int) -> Facts:
+    return {"names": [f"copy {mark} {which}" for which in ("one", "two")]}
+
+
+def _copies(place: Place, facts: Facts) -> object:
+    """Those that are there already are left out, so a repeat counts once."""
+    with contextlib.closing(open_storage(":memory:", create=True)) as kept:
+        for name in facts["names"]:
+            restore_backup(kept, io.BytesIO(_backup().encode()), "a file", name=name)
+        out = io.StringIO()
+        write_backup_of_all(kept, out)
+    return restore_backup(place.study.storage, io.BytesIO(out.getvalue().encode()), "a file")
+
+
+def _found_copies(seen: Seen, facts: Facts) -> int:
+    return _same([seen.names.count(name) for name in facts["names"]])
 
 
 def _prepare_correct(place: Place, rng: random.Random, mark: int) -> Facts:
@@ -284,6 +304,7 @@ DEEDS = (
     Deed("add", _prepare_add, _add, _found_added),
     Deed("import", _prepare_import, _import, _found_added),
     Deed("copy", _prepare_copy, _copy, lambda seen, facts: seen.names.count(facts["name"])),
+    Deed("copy all", _prepare_copies, _copies, _found_copies),
     Deed("correct", _prepare_correct, _correct, _found_told),
     Deed("abandon", _prepare_one, _abandon, lambda seen, facts: seen.outcomes(facts["test"]).count(None)),
     Deed("set aside", _prepare_one, _set_aside, _noted("set aside"), has_own_key=True),

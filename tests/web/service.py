@@ -16,6 +16,7 @@ PLAN: dict[str, Any] = {
 }
 JSON = {"Content-Type": "application/json"}
 CSV = {"Content-Type": "text/csv"}
+FILE = {"Content-Type": "application/octet-stream"}
 
 
 def client_at(url: str) -> httpx.Client:

@@ -305,4 +305,23 @@ def test_give_up_fail_correct_upload_download_and_archive(visit: Visit, server: 
     assert page.get_by_role("button", name="Ask for tests").is_disabled()
     page.get_by_role("button", name="Bring back").click()
     page.get_by_role("button", name="Archive").wait_for()
+    assert not page.get_by_role("button", name="Delete").is_visible()
     visitor.check("422")
+
+
+def test_an_archived_study_is_deleted_once_its_name_is_typed(visit: Visit, server: Server) -> None:
+    study, path = new_study(server, "old doses", doses(0.5))
+    study.archive()
+    visitor = visit()
+    page = visitor.go(path)
+    for typed, said in (("old", "This is not its name; nothing was deleted."), ("old doses", None)):
+        page.get_by_role("button", name="Delete", exact=True).click()
+        page.get_by_role("dialog").get_by_label("Name of the study").fill(typed)
+        page.get_by_role("button", name="Delete for good").click()
+        if said is not None:
+            page.get_by_role("dialog").get_by_text(said).wait_for()
+            page.get_by_role("button", name="Cancel").click()
+            assert study.storage.find_study("old doses") is not None
+    page.wait_for_url(f"{server.url}/")
+    assert study.storage.find_study("old doses") is None
+    visitor.check()

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.tools.patience import PATIENCE
-from tests.web.service import CSV, JSON, PLAN, TOKEN, client_at, new_study
+from tests.web.service import CSV, FILE, JSON, PLAN, TOKEN, client_at, new_study
 
 from bestarm.problem import Plan
 from bestarm.storage.opening import open_storage
@@ -93,7 +93,7 @@ def test_no_caller_can_harm_by_any_route(service_of_all: Service, route: str) ->
     service, needed = service_of_all, NEEDED[route]
     method, path = route.split(" ")
     path = path.replace("/api/studies/{study}", service.study)
-    kind = CSV if path.endswith("/csv") else JSON
+    kind = CSV if path.endswith("/csv") else FILE if path.endswith("/backup") else JSON
     before = service.state()
     for name, (role, credentials) in service.callers.items():
         is_allowed = needed == "anybody" or (role is not None and allows(role, needed))
@@ -112,7 +112,7 @@ def test_no_caller_can_harm_by_any_route(service_of_all: Service, route: str) ->
         if method == "POST":
             form = {"Content-Type": "application/x-www-form-urlencoded"}
             assert service.send(method, path, credentials | form, b"a=b").status_code in (401, 403, 415), name
-            other = {"Content-Type": "application/json" if kind is CSV else "text/csv"}
+            other = {"Content-Type": "text/csv" if kind is JSON else "application/json"}
             assert service.send(method, path, credentials | other, b"{}").status_code in (401, 403, 415), name
             zipped = kind | {"Content-Encoding": "gzip"}
             assert service.send(method, path, credentials | zipped, b"{}").status_code in (401, 403, 415), name

@@ -77,6 +77,7 @@ def test_an_outage_of_the_database_is_seen_and_so_is_its_end(
         there = samples(client)
         assert (there["bestarm_database_up"], there["bestarm_studies archived"]) == (1.0, 0.0)
         assert lines(caplog) == []
+        refused(client.get("/metrics", headers={"Authorization": "Bearer tried-before"}), 401, "Bearer")
 
         database.stop("immediate")
         refused(client.get("/api/studies"), 503, "database")
@@ -84,6 +85,11 @@ def test_an_outage_of_the_database_is_seen_and_so_is_its_end(
         for _ in range(2):
             refused(client.get("/readyz"), 503, r"^the database server (cannot be reached|stopped)", "storage")
             assert client.get("/livez").status_code == 200
+        # Whether a token is valid cannot be looked up now, even if it was not a moment ago.
+        for unknown in ("made-meanwhile", "tried-before"):
+            bearer = {"Authorization": f"Bearer {unknown}"}
+            wait_until(functools.partial(lambda sent: client.get("/metrics", headers=sent).status_code == 503, bearer))
+            refused(client.get("/metrics", headers=bearer), 503, "database")
         gone = samples(client)
         assert gone["bestarm_database_up"] == 0.0
         assert gone["bestarm_requests_total GET /api/studies 503"] >= 1

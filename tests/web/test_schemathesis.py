@@ -18,7 +18,7 @@ from bestarm.web.server import running
 
 ABOUT_A_STUDY = [
     *("abandon", "add", "add_arms", "ask", "check_far", "correct", "create_study", "extend", "fail", "get_differences"),
-    *("delete", "release", "renew", "retire", "set_aside", "set_reserve", "sign_in", "tell", "tell_file"),
+    *("delete", "release", "renew", "restore", "retire", "set_aside", "set_reserve", "sign_in", "tell", "tell_file"),
 ]
 """Requests that a study may refuse although they are as described: they name its arms, metrics, items and tests, its
 values lie in ranges, a key stands for one thing, and an archived study does not change. Fields of a plan must fit each

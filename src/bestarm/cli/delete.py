@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database, StudyName
+from bestarm.cli.shared.arguments import AsJson, StudyName
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import is_typing
 from bestarm.cli.shared.opening import Place, check_text, saying_how_to_give_a_token, whoami
 from bestarm.cli.shared.show import counted, moment, new_table, plain_console, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
 from bestarm.texts import shown
-
-if TYPE_CHECKING:
-    from bestarm.storage.base import StudyRecord
 
 _DAY = 86_400.0
 
@@ -74,33 +71,39 @@ def prune(
         float, typer.Option("--archived-for", metavar="DAYS", help="Only studies that were put away so long ago.")
     ],
     apply: Annotated[bool, typer.Option("--apply", help="Delete them; otherwise they are only listed.")] = False,
-    db: Database = None,
+    *,
+    place: Place,
     as_json: AsJson = False,
 ) -> None:
     """List the studies that have been archived for long, or delete them for good."""
     from bestarm.storage.opening import open_storage
+    from bestarm.study.files.exchange import iso_time
 
     if not 1.0 <= archived_for <= 1e6:
         raise InvalidInput("--archived-for", archived_for, "must be a number of days, at least 1")
-    storage = open_storage(db)
-    before = time.time() - archived_for * _DAY
-    found = [record for record in storage.studies() if record.archived is not None and record.archived < before]
-    if apply:
-        for record in found:
-            storage.delete(record.key, whoami())
+    before, client = time.time() - archived_for * _DAY, place.client()
+    if client is None:
+        storage = open_storage(place.db)
+        there: list[tuple[int, str, float | None]] = [
+            (record.key, record.name, record.archived) for record in storage.studies()
+        ]
+    else:
+        with saying_how_to_give_a_token():
+            there = [(line.id, line.name, line.archived) for line in reversed(client.studies(archived=True))]
+    found = [(key, name, archived) for key, name, archived in there if archived is not None and archived < before]
+    for key, name, _ in found if apply else ():
+        if client is None:
+            storage.delete(key, whoami())
+        else:
+            client.delete(name)
     if as_json:
-        print_json({"deleted": apply, "studies": [_data(record) for record in found]})
+        studies = [{"id": key, "name": name, "archived": iso_time(archived)} for key, name, archived in found]
+        print_json({"deleted": apply, "studies": studies})
         return
     if found:
         table = new_table("study", "archived")
-        for record in found:
-            table.add_row(shown(record.name), moment(record.archived or 0.0))
+        for _, name, archived in found:
+            table.add_row(shown(name), moment(archived))
         plain_console().print(table)
     words = "deleted" if apply else "would be deleted; --apply does it"
     say(f"{counted(len(found), 'study', 'studies')} {words}.")
-
-
-def _data(record: StudyRecord) -> dict[str, object]:
-    from bestarm.study.files.exchange import iso_time
-
-    return {"id": record.key, "name": record.name, "archived": iso_time(record.archived or 0.0)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import re
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +23,14 @@ from bestarm.cli.shared.arguments import (
 )
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import is_stdout, record_confirmed, recorded_words, results_file, writing
-from bestarm.cli.shared.opening import Access, Place, check_text, repeatable_with_key
+from bestarm.cli.shared.opening import (
+    Access,
+    Place,
+    check_text,
+    repeatable_with_key,
+    saying_how_to_give_a_token,
+    whoami,
+)
 from bestarm.cli.shared.show import counted, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
 from bestarm.texts import shown
@@ -31,7 +41,9 @@ if TYPE_CHECKING:
 
 @study_command(place=200)
 def export(
-    name: StudyName,
+    name: Annotated[
+        str | None, typer.Argument(metavar="STUDY", help="The study's name; with --all all studies by default.")
+    ] = None,
     form: Annotated[
         str | None, typer.Option("--format", metavar="csv|json", help="CSV, unless the file's name ends in .json.")
     ] = None,
@@ -39,12 +51,13 @@ def export(
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to; standard output by default.")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Everything of the study, for `bestarm import` to restore it from.")
+        bool,
+        typer.Option("--all", help="Everything, for `bestarm import` to restore: of the study, or of all studies."),
     ] = False,
     *,
     place: Place,
 ) -> None:
-    """Write out every test and result, or with --all a backup of the whole study."""
+    """Write out every test and result, or with --all a backup of a study or of all studies."""
     from bestarm.study.files.exchange import write_csv, write_json
 
     if everything:
@@ -52,6 +65,8 @@ def export(
             raise InvalidInput("--format", UNSTATED, "cannot be combined with --all, whose files have their own format")
         _back_up(name, place, out)
         return
+    if name is None:
+        raise InvalidInput("export", UNSTATED, "needs the name of a STUDY, or --all for a backup of all of them")
     writers = {"csv": write_csv, "json": write_json}
     chosen = form or ("json" if out is not None and out.suffix.lower() == ".json" else "csv")
     if chosen not in writers:
@@ -63,18 +78,30 @@ def export(
         say(f"{counted(tests, 'test')} of {study.name} written to {out}.")
 
 
-def _back_up(name: str, place: Place, out: Path | None) -> None:
-    from bestarm.storage.opening import is_service, open_storage
-    from bestarm.study.files.backup import write_backup
+def _back_up(name: str | None, place: Place, out: Path | None) -> None:
+    from bestarm.storage.opening import open_storage
+    from bestarm.study.files.backup import BackupOfAll, check_backup, write_backup, write_backup_of_all
     from bestarm.study.record.checks import find_record
 
-    # In a database the study is not opened, so that one that cannot be read can be kept, too.
-    storage = place.read(name).storage if is_service(place.url) else open_storage(place.db)
-    record = find_record(storage, check_text("study", name))
+    client = place.client()
     with writing(out) as file:
-        made = write_backup(storage, record, file)
+        if client is not None:
+            with tempfile.TemporaryFile() as kept, saying_how_to_give_a_token():
+                client.backup(kept, None if name is None else check_text("study", name))
+                kept.seek(0)
+                made = check_backup(kept, client.url)
+                kept.seek(0)
+                shutil.copyfileobj(codecs.getreader("utf-8")(kept), file)
+        else:
+            # The study is not opened, so that one that cannot be read can be kept, too.
+            storage = open_storage(place.db)
+            if name is None:
+                made = write_backup_of_all(storage, file)
+            else:
+                made = write_backup(storage, find_record(storage, check_text("study", name)), file)
+    what = counted(len(made.studies), "study", "studies") if isinstance(made, BackupOfAll) else made.name
     where, stream = ("standard output", sys.stderr) if is_stdout(out) else (out, sys.stdout)
-    print(shown(f"{made.name}: {counted(made.rows, 'row')} written to {where}"), made.digest, sep="\n", file=stream)
+    print(shown(f"{what}: {counted(made.rows, 'row')} written to {where}"), made.digest, sep="\n", file=stream)
 
 
 @study_command(place=210)
@@ -113,7 +140,7 @@ def import_(
         }.items():
             if given:
                 raise InvalidInput(option, UNSTATED, "is for STUDY FILE, not for a backup")
-        _restore(name, access.db, new_name, as_json)
+        _restore(name, access.place, new_name, as_json)
         return
     if new_name is not None:
         raise InvalidInput("--as", UNSTATED, "is only for a backup: bestarm import FILE --as NAME")
@@ -133,24 +160,31 @@ def import_(
         say(recorded_words(study, recorded))
 
 
-def _restore(path: str, db: str | None, name: str | None, as_json: bool) -> None:
-    import shutil
-    import tempfile
-
+def _restore(path: str, place: Place, name: str | None, as_json: bool) -> None:
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.backup import restore_backup
 
-    with results_file(path) as (file, called), tempfile.TemporaryFile() as kept:
+    client, new = place.client(), None if name is None else check_text("name", name)
+    with results_file(path) as (given, called), tempfile.TemporaryFile() as kept:
+        file = given
         if path == "-":
             # It is read twice.
-            shutil.copyfileobj(file, kept)
+            shutil.copyfileobj(given, kept)
             kept.seek(0)
-        new = None if name is None else check_text("name", name)
-        made = restore_backup(open_storage(db, create=True), kept if path == "-" else file, called, name=new)
+            file = kept
+        if client is None:
+            done = restore_backup(open_storage(place.db, create=True), file, called, name=new, by=whoami())
+        else:
+            with saying_how_to_give_a_token():
+                done = client.restore(file, new)
     if as_json:
-        print_json(made._asdict())
-    else:
-        say(f"Restored {made.name} with {counted(made.rows, 'row')}, {made.digest}.")
+        print_json(done._asdict() | {"studies": [one._asdict() for one in done.studies]})
+        return
+    for one in done.studies:
+        say(f"Restored {one.name} with {counted(one.rows, 'row')}, {one.digest}.")
+    for name in done.there:
+        differs = "another record, and stays as it is" if name in done.differ else "the same record"
+        say(f"{name} is there already, with {differs}.")
 
 
 @study_command(place=230)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 from bestarm.client.answers import StudyLine, read
-from bestarm.client.connection import Connection
+from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.remote import RemoteStudy
+from bestarm.parsing import read_json
 from bestarm.problem import Plan, Problem
+from bestarm.storage.audit import AuditEntry
 from bestarm.storage.keys import new_key
+from bestarm.study.files.backup import Backup, Restored
 from bestarm.study.record.seeds import check_seeds
 from bestarm.validation import NotFound, Parameter
 
@@ -84,20 +88,44 @@ class Client:
 
     def open(self, name: str, *, holder: str | None = None) -> RemoteStudy:
         """The study of that name."""
-        for line in self._lines(archived=True, name=name):
-            status = self._connection.get(f"/api/studies/{line.id}")
-            return RemoteStudy(self._connection, line.id, Plan.from_record(status["plan"]), holder=holder)
-        raise self._no_study(name)
+        number = self._find(name)
+        status = self._connection.get(f"/api/studies/{number}")
+        return RemoteStudy(self._connection, number, Plan.from_record(status["plan"]), holder=holder)
 
-    def _no_study(self, name: str) -> NotFound:
+    def _find(self, name: str) -> int:
+        """The number of the study of that name."""
+        for line in self._lines(archived=True, name=name):
+            return line.id
         there = [line.name for line in self._lines(archived=True, limit=11)]
         listed = ", ".join(map(repr, there[:10])) + (" and more" if len(there) > 10 else "")
         reason = f"no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}"
-        return NotFound("study", name, reason)
+        raise NotFound("study", name, reason)
+
+    def backup(self, file: BinaryIO, name: str | None = None) -> None:
+        """Write everything of all studies to an empty file, or of the study of that name, as `bestarm export --all`."""
+        path = "/api/backup" if name is None else f"/api/studies/{self._find(name)}/backup"
+        self._connection.get_file(path, file)
+
+    def restore(self, file: BinaryIO, name: str | None = None) -> Restored:
+        """Restore a file of one study, under another `name` if that is given, or of all studies: all of it, or nothing.
+
+        Of all studies, those whose names are taken are left out.
+        """
+        # Better refused now than when a large file has been sent.
+        self._connection.get("/api/session")
+        try:
+            done = self._connection.post_file("/api/backup", file, {} if name is None else {"name": name})
+        except Unanswered as error:
+            raise error.advised("the list of studies says whether they are there") from None
+        return Restored([Backup(**one) for one in done["studies"]], done["there"], done["differ"])
+
+    def audit(self) -> list[AuditEntry]:
+        """Who did what in all studies and with tokens, the oldest first."""
+        with tempfile.TemporaryFile() as file:
+            self._connection.get_file("/api/audit", file)
+            file.seek(0)
+            return [AuditEntry.from_dict(read_json(line)) for line in file]
 
     def delete(self, name: str) -> None:
         """Remove the archived study of that name and all its results, for good."""
-        for line in self._lines(archived=True, name=name):
-            self._connection.post(f"/api/studies/{line.id}/delete", {"name": name})
-            return
-        raise self._no_study(name)
+        self._connection.post(f"/api/studies/{self._find(name)}/delete", {"name": name})

@@ -8,8 +8,8 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlencode
 
 import httpx
@@ -27,6 +27,9 @@ _MOST_IDLE = 64
 
 MOST_ATTEMPTS = 6
 """How often a request is sent if its connection breaks. It is carried out once."""
+
+_FILE_SECONDS = 3600.0
+"""How long a service may take to restore a backup."""
 
 _FIRST_PAUSE = 0.05
 """Seconds before the third attempt, and twice as long before each later one. The second is made at once."""
@@ -96,10 +99,9 @@ class Connection:
         whole = f"{path}?{urlencode(query)}" if query else path
         return self._request("GET", whole, None, headers)
 
-    def get_file(self, path: str) -> bytes:
-        """The file at a path."""
-        data: bytes = self._request("GET", path, None, {}, bytes)
-        return data
+    def get_file(self, path: str, into: BinaryIO) -> None:
+        """Write the file at a path."""
+        self._request("GET", path, None, {}, into=into)
 
     def post(self, path: str, body: dict[str, Any], *, key: str | None = None) -> Any:
         """The answer to a request, which may be sent twice: it must be harmless when repeated, or have a `key`."""
@@ -115,26 +117,43 @@ class Connection:
         kind = XLSX if data.startswith(ZIPPED) else "text/csv"
         return self._request("POST", path, data, {"Content-Type": kind, "Idempotency-Key": key})
 
+    def post_file(self, path: str, file: BinaryIO, query: dict[str, str]) -> Any:
+        """The answer to a whole file, which is sent as it is read, and once."""
+        file.seek(0)
+        return self._request("POST", f"{path}?{urlencode(query)}", file, {"Content-Type": "application/octet-stream"})
+
     def _request(
         self,
         method: str,
         path: str,
-        body: bytes | None,
+        body: bytes | BinaryIO | None,
         headers: dict[str, str],
-        read: Callable[[bytes], Any] = read_json,
+        into: BinaryIO | None = None,
     ) -> Any:
+        is_file = body is not None and not isinstance(body, bytes)
+        timeout = httpx.Timeout(self._timeout, read=max(self._timeout, _FILE_SECONDS) if is_file else self._timeout)
         give_up = time.monotonic() + self._timeout
         broken: httpx.RequestError | None = None
         attempts = 0
         while True:
             attempts += 1
             try:
-                with self._client() as client:
-                    response = client.request(method, path, content=body, headers=headers)
+                with (
+                    self._client() as client,
+                    client.stream(method, path, content=body, headers=headers, timeout=timeout) as response,
+                ):
+                    if into is None or response.status_code != 200:
+                        response.read()
+                    else:
+                        into.seek(0)
+                        into.truncate()
+                        for piece in response.iter_bytes():
+                            into.write(piece)
+                        return None
             except httpx.RequestError as error:
                 # An earlier attempt may have been recorded, even if the service cannot be reached now.
                 broken = broken or (None if isinstance(error, _NOT_SENT) else error)
-                if attempts < MOST_ATTEMPTS and _may_retry(error):
+                if attempts < MOST_ATTEMPTS and _may_retry(error) and not is_file:
                     time.sleep(_FIRST_PAUSE * (2 ** (attempts - 1) - 1))
                     continue
                 raise self._unanswered(method, broken, error) from None
@@ -143,7 +162,7 @@ class Connection:
                 time.sleep(wait)
                 continue
             self._identity = unquote(response.headers.get("Bestarm-Name", "")) or self._identity
-            return self._answer(response.status_code, response.content, headers, read)
+            return self._answer(response.status_code, response.content, headers)
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[httpx.Client]:
@@ -182,12 +201,12 @@ class Connection:
             return StorageError(said)
         return Unanswered(f"{said}; whether this was recorded is not known")
 
-    def _answer(self, status: int, data: bytes, headers: dict[str, str], read: Callable[[bytes], Any]) -> Any:
+    def _answer(self, status: int, data: bytes, headers: dict[str, str]) -> Any:
         if status == 304:
             return None
         try:
             if 200 <= status < 300:
-                return read(data)
+                return read_json(data)
             answer = read_json(data)
             reason, complaints = answer["error"]["reason"], _complaints(answer["error"])
             kind = _of_kind(status, answer["error"])

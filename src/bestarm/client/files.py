@@ -71,7 +71,9 @@ class FileTransfer(abc.ABC):
 
     def backup(self) -> bytes:
         """Everything of the study in a file, as `bestarm export --all` writes it."""
-        return self._connection.get_file(f"/api/studies/{self.id}/backup")
+        file = io.BytesIO()
+        self._connection.get_file(f"/api/studies/{self.id}/backup", file)
+        return file.getvalue()
 
     def copy(self) -> Study:
         """The study as it is now, in this process's memory: for all that reads the whole record. What is done to the
@@ -87,6 +89,10 @@ class FileTransfer(abc.ABC):
     def course(self, points: int = 100) -> list[Moment]:
         """How the study went, as `Study.course` has it."""
         return self.copy().course(points)
+
+    def items_left(self, arm: str) -> list[str]:
+        """The items that some test of the arm has no result for yet, as `Study.items_left` has them."""
+        return self.copy().items_left(arm)
 
     def report(self, file: str | os.PathLike[str], *, note: str = "", forecast: bool = True) -> None:
         """Write the report, as `Study.report` does."""

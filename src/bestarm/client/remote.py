@@ -30,6 +30,7 @@ from bestarm.storage.errors import StorageError
 from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
 from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.intake.frames import record_frame
 from bestarm.study.intake.items import items_of
 from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
 from bestarm.study.intake.new_results import GivenResult
@@ -179,6 +180,29 @@ class RemoteStudy(FileTransfer):
         body = {"results": checked_batch(rows), "source": source, "ends": sorted(ends)}
         ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
         return ids
+
+    def add_frame(
+        self,
+        frame: Any,
+        *,
+        arm: str = "arm",
+        metric: str = "metric",
+        value: str = "value",
+        item: str = "item",
+        ignore: Collection[str] = (),
+        again: bool = False,
+        key: str | None = None,
+    ) -> list[int]:
+        """Record the results of a data frame, all or none, as `Study.add_frame` does; at most 10,000."""
+        self._status()  # Arms may have come.
+        how: dict[str, Any] = {"arm": arm, "metric": metric, "value": value, "item": item, "ignore": ignore}
+        return record_frame(
+            self.plan,
+            frame,
+            lambda found, source: self.add(found.named(self.plan), source=source, key=key),
+            again=again,
+            **how,
+        )
 
     def check_far(self, told: Iterable[tuple[Test | int, Result]] = (), given: Iterable[GivenResult] = ()) -> None:
         """Raise `FarValue` if a value lies far outside those that its metric has shown, as `Study.check_far` does."""

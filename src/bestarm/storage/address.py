@@ -35,7 +35,8 @@ def read_address(url: str) -> sa.URL:
         return sa.URL.create("sqlite", database=url)
     scheme, _, rest = url.partition("://")
     if scheme.lower() in ("http", "https"):
-        reason = "is the address of a service, and this needs the database itself: run it where the service runs"
+        reason = "is the address of a service, and this needs the database itself: run it where the service runs, "
+        reason += "with the address that `bestarm serve --db` has"
         raise InvalidInput("storage", UNSTATED, reason)
     try:
         address = sa.make_url(url)

@@ -1,11 +1,11 @@
-"""The audit of a study: who did what, with which tests, a line for each request."""
+"""The audit: who did what in a study, with which tests, a line for each request; and of all studies and tokens."""
 
 from __future__ import annotations
 
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from bestarm.storage.rows import Event
@@ -25,6 +25,27 @@ class AuditLine(NamedTuple):
     """Empty if it is not known."""
     tests: tuple[int, ...]
     detail: str
+
+
+class AuditEntry(NamedTuple):
+    """A line of the audit of a whole database, and what it is about: a study, or the name of a token."""
+
+    study: str | None
+    token: str | None
+    line: AuditLine
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"study": self.study, "token": self.token, **self.line._asdict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> AuditEntry:
+        """
+        >>> entry = AuditEntry("cache", None, AuditLine(1.0, "told", "ann", (1, 3), ""))
+        >>> AuditEntry.from_dict(json.loads(json.dumps(entry.to_dict()))) == entry
+        True
+        """
+        line = {name: data[name] for name in AuditLine._fields} | {"tests": tuple(data["tests"])}
+        return cls(data["study"], data["token"], AuditLine(**line))
 
 
 def audit_of(events: Iterable[Event]) -> list[AuditLine]:

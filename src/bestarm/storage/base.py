@@ -20,6 +20,7 @@ import abc
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from bestarm.storage.audit import AuditEntry as AuditEntry
 from bestarm.storage.audit import AuditLine as AuditLine
 from bestarm.storage.audit import audit_of
 from bestarm.storage.columns import Given
@@ -58,8 +59,11 @@ class Copies:
         """Everything of a study, its own entry first. Equal for equal studies, in whichever database they are."""
         raise InvalidInput("storage", self.url, "cannot copy whole studies; use SQLite or PostgreSQL")
 
-    def restore(self, parts: Iterable[Part]) -> int:
-        """A study from what `dump` gave, all or nothing; returns its number. `NameTaken` if one has its name."""
+    def restore(self, parts: Iterable[Part], *, by: str = "") -> list[int]:
+        """Studies from what `dump` gave, one after another: all of them, or nothing. Returns their numbers.
+
+        `NameTaken` if a study has the name of one. `by` is who does it, for the audit: an act remains of each.
+        """
         raise InvalidInput("storage", self.url, "cannot take copies of studies; use SQLite or PostgreSQL")
 
 
@@ -338,6 +342,17 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     def audit(self, key: int) -> list[AuditLine]:
         """Who did what, the oldest first: a line for each request, with its tests."""
         return audit_of(self.log(key))
+
+    def audit_of_all(self) -> list[AuditEntry]:
+        """Who did what in all studies and with tokens, the oldest first."""
+        found = []
+        with self.snapshot():
+            for act in self.acts():
+                study, token = (None, act.subject) if act.kind.startswith("token") else (act.subject, None)
+                found.append(AuditEntry(study, token, AuditLine(act.time, act.kind, act.who, (), act.detail)))
+            for record in self.studies():
+                found += [AuditEntry(record.name, None, line) for line in self.audit(record.key)]
+        return sorted(found, key=lambda entry: entry.line.time)
 
     @abc.abstractmethod
     def history(self, key: int) -> Iterator[History]:

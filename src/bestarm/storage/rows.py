@@ -178,7 +178,7 @@ class Act(NamedTuple):
     """What it was done to: the name of a token or of a study."""
     detail: str
     study: int | None = None
-    """The number of a study that was deleted."""
+    """The number of a study that was deleted or imported."""
 
 
 Rounds = Sequence[Sequence[tuple[int, int] | tuple[int, int, int]]]

@@ -14,13 +14,13 @@ from bestarm.policies import policy_for
 from bestarm.problem import Amount, Budget, Plan, Problem
 from bestarm.storage.base import Amendment, Rounds, Storage, StudyRecord
 from bestarm.storage.columns import Columns
-from bestarm.storage.errors import BlockTaken, BlockUnfinished, OutcomeUnknown, SourceTaken
+from bestarm.storage.errors import BlockTaken, BlockUnfinished, OutcomeUnknown
 from bestarm.storage.keys import check_key
 from bestarm.storage.opening import open_storage
 from bestarm.study.asking import AlreadyTold as AlreadyTold  # re-exported
 from bestarm.study.asking import Asking
 from bestarm.study.intake.blocks import ends_of_blocks, refused_block
-from bestarm.study.intake.frames import digest_of, read_frame, taken_already
+from bestarm.study.intake.frames import record_frame
 from bestarm.study.intake.items import MeasuredItems
 from bestarm.study.intake.names import Test as Test  # re-exported
 from bestarm.study.intake.new_results import GivenResult, NewResults, read_given
@@ -223,12 +223,8 @@ class Study(Asking):
         [1, 2, 3]
         """
         self._look_for_arms()
-        names: dict[str, Any] = {"arm": arm, "metric": metric, "value": value, "item": item}
-        found = read_frame(self.plan, frame, ignore=ignore, **names)
-        try:
-            return [*self._add(found, "" if again else f"frame sha256:{digest_of(found)}", key)]
-        except SourceTaken:
-            raise taken_already(found) from None
+        how: dict[str, Any] = {"arm": arm, "metric": metric, "value": value, "item": item, "ignore": ignore}
+        return record_frame(self.plan, frame, lambda found, source: self._add(found, source, key), again=again, **how)
 
     def frame(self, *, wide: bool = False) -> pd.DataFrame:
         """Every result as a pandas data frame, in the order of the record: test, arm, metric, value, holder, told.

@@ -178,9 +178,9 @@ class Access:
             try:
                 known = self._known[name] = now, await self._ask(ask)
             except Refusal:
-                # The database is out of reach. What was known holds until it is back, for the sake of metrics; nothing
-                # else can be answered without it.
-                if known is None:
+                # The database is out of reach. Who was known stays known until it is back, for the sake of metrics;
+                # nothing else can be answered without it. Who was not may have a token since.
+                if known is None or known[1] is None:
                     raise
             self._known.move_to_end(name)
             if len(self._known) > _MOST_CACHED:

@@ -60,6 +60,11 @@ READ = errors(*ALWAYS, 404, 422)
 CHANGE = errors(*ALWAYS, 400, 404, 408, 409, 413, 415, 422, 504)
 
 
+BACKUP = "application/octet-stream"
+_FILES = {"csv": ("text/csv", XLSX), "backup": (BACKUP,)}
+"""The types of the files that are sent to a route, by the end of its path."""
+
+
 class StrictRoute(APIRoute):
     """A route for callers with the role that it needs.
 
@@ -76,11 +81,11 @@ class StrictRoute(APIRoute):
             if request.method == "POST":
                 # A form of another site cannot send these types without permission, so it cannot post through a user's
                 # browser.
-                wanted = ("text/csv", XLSX) if self.path.endswith("/csv") else ("application/json",)
+                wanted = _FILES.get(self.path.rpartition("/")[2], ("application/json",))
                 if request.headers.get("content-type", "").split(";")[0].strip().casefold() not in wanted:
                     reason = f"the body must be {' or '.join(wanted)}, and the header Content-Type must say so"
                     raise Refusal(415, reason, "Content-Type")
-                if "text/csv" not in wanted and (body := await request.body()):
+                if "application/json" in wanted and (body := await request.body()):
                     # The request caches it here.
                     request._json = _read_body(body)
             return await handle(request)

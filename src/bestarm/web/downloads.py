@@ -54,11 +54,8 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
         """Every test and result, as a file."""
         shared = await served.study(study)
         write: Callable[[SharedStudy, TextIO], int] = write_csv if form == "csv" else write_json
-        growing = GrowingFile()
-        served.threads.start("files", lambda: growing.fill(lambda out: write(shared, out)))
-        await unless_gone(request, asyncio.ensure_future(growing.begin()), growing.leave)
-        kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
-        return StreamingResponse(growing.pieces(), headers=_attached(shared, form), media_type=kind)
+        kind = "text/csv" if form == "csv" else "application/json"
+        return await sent(request, served, lambda out: write(shared, out), kind, attached(shared.name, form))
 
     @router.get(
         "/studies/{study}/backup",
@@ -69,13 +66,10 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
     async def get_backup(study: Key, request: Request) -> Response:
         """Everything of the study, as `bestarm export --all` writes it; `bestarm import` restores it."""
         shared = await served.study(study)
-        growing = GrowingFile()
-        served.threads.start(
-            "files", lambda: growing.fill(lambda out: write_backup(served.storage, shared.record, out))
+        headers = attached(shared.name, "backup")
+        return await sent(
+            request, served, lambda out: write_backup(served.storage, shared.record, out), "text/plain", headers
         )
-        await unless_gone(request, asyncio.ensure_future(growing.begin()), growing.leave)
-        headers = _attached(shared, "backup")
-        return StreamingResponse(growing.pieces(), headers=headers, media_type="text/plain; charset=utf-8")
 
     @router.get(
         "/studies/{study}/sheet",
@@ -100,7 +94,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
         shared = await served.study(study)
         data = await served.do_slowly(study, lambda one: _sheet(one, form, holder))
         kind = XLSX if form == "xlsx" else "text/csv; charset=utf-8"
-        return Response(data, headers=_attached(shared, form), media_type=kind)
+        return Response(data, headers=attached(shared.name, form), media_type=kind)
 
     @router.get(
         "/studies/{study}/report",
@@ -113,7 +107,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
         shared = await served.study(study)
         page = await served.do_slowly(study, lambda one: study_report(one, forecast=False))
         kind = "text/html; charset=utf-8"
-        return Response(page.encode("utf-8", "replace"), headers=_attached(shared, "html"), media_type=kind)
+        return Response(page.encode("utf-8", "replace"), headers=attached(shared.name, "html"), media_type=kind)
 
 
 def _sheet(study: SharedStudy, form: str, holder: str | None) -> bytes:
@@ -130,9 +124,23 @@ def _sheet(study: SharedStudy, form: str, holder: str | None) -> bytes:
     return text.getvalue().encode("utf-8", "replace")
 
 
-def _attached(study: SharedStudy, ending: str) -> dict[str, str]:
+async def sent(
+    request: Request,
+    served: ServedStudies,
+    write: Callable[[TextIO], object],
+    kind: str,
+    headers: dict[str, str],
+) -> Response:
+    """What `write` writes, sent while it is being written. Starlette adds the charset to texts."""
+    growing = GrowingFile()
+    served.threads.start("files", lambda: growing.fill(write))
+    await unless_gone(request, asyncio.ensure_future(growing.begin()), growing.leave)
+    return StreamingResponse(growing.pieces(), headers=headers, media_type=kind)
+
+
+def attached(name: str, ending: str) -> dict[str, str]:
     """Headers that have a browser save a file, under a name that is harmless on any system."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study.name).strip("-")[:60]
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60]
     return {"Content-Disposition": f'attachment; filename="{plain or "study"}.{ending}"'}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -36,6 +37,7 @@ ROLE_HEADER = "Bestarm-Role"
 NAME_HEADER = "Bestarm-Name"
 """The header that says who the caller is, in percent encoding, so that a page need not ask for a name."""
 _MOST_ADDRESSES = 10_000
+_BACKUP = "/api/backup"
 
 
 def is_loopback(host: str) -> bool:
@@ -123,7 +125,8 @@ class Guard:
             await self._check_caller(scope, headers)
             self._check_site(scope, headers)
             if scope["method"] == "POST" and scope["path"].startswith("/api/") and scope["path"] != "/api/health":
-                receive = await self._whole_body(scope, headers, receive, hold)
+                # The route for backups may answer before it has read all of one.
+                receive, has_rest = await self._body(scope, headers, receive, hold), scope["path"] == _BACKUP
             elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
                 # No route here takes a body, so the rest of it is not read.
                 receive, has_rest = _replayed(b"", receive), True
@@ -193,35 +196,55 @@ class Guard:
         if not self._buffered[address]:
             del self._buffered[address]
 
-    async def _whole_body(
-        self, scope: Scope, headers: Headers, receive: Receive, hold: Callable[[int], None]
-    ) -> Receive:
-        """Read the body within its limits, so that a slow or endless one does not block others."""
-        limit = self._limits.csv_body if scope["path"].endswith("/csv") else self._limits.json_body
+    async def _body(self, scope: Scope, headers: Headers, receive: Receive, hold: Callable[[int], None]) -> Receive:
+        """The body within its limits, so that a slow or endless one does not block others. The route gets it as a
+        whole, but a backup as it comes, to write it to a file."""
+        limits, path, size, more = self._limits, scope["path"], 0, True
+        is_backup = path == _BACKUP
+        limit = limits.backup_body if is_backup else limits.csv_body if path.endswith("/csv") else limits.json_body
         if headers.get("content-encoding", "identity").casefold() != "identity":
             raise Refusal(415, "compressed bodies are not accepted", "Content-Encoding", Accept_Encoding="identity")
         too_large = Refusal(413, f"the body is too large: at most {limit:,} bytes are accepted")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 15 or int(length) > limit:
             raise too_large
+
+        async def next_piece() -> Message:
+            nonlocal size, more
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > limit:
+                raise too_large
+            more = message.get("more_body", False)
+            return message
+
+        async def piece_in_time() -> Message:
+            if not more:
+                return await receive()
+            async with self._in_time():
+                return await next_piece()
+
+        if is_backup:
+            return piece_in_time
         body = bytearray()
-        try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                more = True
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal(400, "the connection ended before the body did")
-                    chunk = message.get("body", b"")
-                    if len(body) + len(chunk) > limit:
-                        raise too_large
-                    hold(len(chunk))
-                    body += chunk
-                    more = message.get("more_body", False)
-        except TimeoutError:
-            seconds = f"{self._limits.body_seconds:g}"
-            raise Refusal(408, f"the body did not arrive within {seconds} s") from None
+        async with self._in_time():
+            while more:
+                message = await next_piece()
+                if message["type"] == "http.disconnect":
+                    raise Refusal(400, "the connection ended before the body did")
+                chunk = message.get("body", b"")
+                hold(len(chunk))
+                body += chunk
         return _replayed(bytes(body), receive)
+
+    @contextlib.asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        seconds = self._limits.body_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise Refusal(408, f"the body did not arrive within {seconds:g} s") from None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

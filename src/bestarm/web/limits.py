@@ -20,7 +20,10 @@ class Limits:
     json_body: int = MEGABYTE
     csv_body: int = 16 * MEGABYTE
     csv_lines: int = 200_000
+    backup_body: int = 500 * MEGABYTE
+    """It goes through a temporary file, one at a time."""
     body_seconds: float = 30.0
+    """For a whole body, or for the next part of a backup."""
     buffered: int = 256 * MEGABYTE
     """All bodies being received, together; one address may use half of it."""
     rate: float = 2000.0

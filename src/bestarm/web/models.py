@@ -80,6 +80,23 @@ class Released(BaseModel):
     released: list[int]
 
 
+class Copied(BaseModel):
+    """A study in a backup: its name, its rows, and the digest of its part of the file."""
+
+    name: str
+    rows: int
+    digest: str
+
+
+class Restored(BaseModel):
+    """The studies that were restored. Of all studies, also those whose names were taken, which stay as they were, and
+    those among them whose records are not as in the file."""
+
+    studies: list[Copied]
+    there: list[str]
+    differ: list[str]
+
+
 class Health(BaseModel):
     """That the service is there, its version, and whether it wants a token."""
 

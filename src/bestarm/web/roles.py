@@ -36,6 +36,7 @@ NEEDED: dict[str, Needed] = {
     **dict.fromkeys((f"POST {_ONE}/{name}" for name in _MEASURE), "work"),
     **dict.fromkeys((f"POST {_ONE}/{name}" for name in _MANAGE), "manage"),
     "POST /api/studies": "manage",
+    **dict.fromkeys(("GET /api/audit", "GET /api/backup", "POST /api/backup"), "manage"),
     # Signing in and out changes no study.
     "POST /api/session": "read",
     "POST /api/session/end": "read",

@@ -38,6 +38,7 @@ from bestarm.web.proxies import root_path_of
 from bestarm.web.shared import SharedStudy
 from bestarm.web.signing_in import add_signing_in
 from bestarm.web.studies import ServedStudies, kind_for
+from bestarm.web.wholesale import add_wholesale
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
@@ -54,6 +55,7 @@ def make_router(
     add_signing_in(router, access)
     add_downloads(router, served)
     add_comparison(router, served)
+    add_wholesale(router, served, live)
     return router
 
 

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from bestarm.cli.shared.opening import Place
+from bestarm.cli.shared.opening import Place, saying_how_to_give_a_token
 from bestarm.cli.shared.show import moment, new_table, plain_console, print_rows
-from bestarm.errors import UNSTATED, InvalidInput
-from bestarm.storage.audit import AuditLine, in_ranges
+from bestarm.errors import InvalidInput
+from bestarm.storage.audit import AuditEntry, in_ranges
 from bestarm.storage.opening import open_storage
 from bestarm.study.files.exchange import iso_time
 from bestarm.texts import shown
 
 
-class _Line(NamedTuple):
-    """A line, and what it is about: a study, or the name of a token."""
-
-    study: str | None
-    token: str | None
-    line: AuditLine
-
-
 def print_audit(name: str | None, place: Place, last: int | None, *, as_json: bool, json_lines: bool) -> None:
-    """Print the audit of a study, or of all studies and tokens of a database."""
+    """Print the audit of a study, or of all studies and tokens."""
     if last is not None and last < 0:
         raise InvalidInput("last", last, "must be a whole number from 0 on")
-    if name is None:
-        if place.client() is not None:
-            raise InvalidInput("--audit", UNSTATED, "of all studies needs their database; name a STUDY")
-        found = _of_all(place.db)
+    if name is not None:
+        found = [AuditEntry(name, None, line) for line in place.open(name).audit()]
+    elif (client := place.client()) is not None:
+        with saying_how_to_give_a_token():
+            found = client.audit()
     else:
-        found = [_Line(name, None, line) for line in place.open(name).audit()]
+        found = open_storage(place.db).audit_of_all()
     found = found if last is None else found[len(found) - min(last, len(found)) :]
     if as_json or json_lines:
         print_rows(map(_row, found), json_lines=json_lines)
@@ -44,18 +37,7 @@ def print_audit(name: str | None, place: Place, last: int | None, *, as_json: bo
     plain_console().print(table)
 
 
-def _of_all(db: str | None) -> list[_Line]:
-    storage = open_storage(db)
-    found = []
-    for act in storage.acts():
-        study, token = (None, act.subject) if act.kind.startswith("token") else (act.subject, None)
-        found.append(_Line(study, token, AuditLine(act.time, act.kind, act.who, (), act.detail)))
-    for record in storage.studies():
-        found += [_Line(record.name, None, line) for line in storage.audit(record.key)]
-    return sorted(found, key=lambda one: one.line.time)
-
-
-def _row(one: _Line) -> dict[str, Any]:
+def _row(one: AuditEntry) -> dict[str, Any]:
     line = one.line
     row: dict[str, Any] = {"time": iso_time(line.time), "study": one.study, "event": line.kind, "who": line.who or None}
     return row | {"tests": line.tests, "token": one.token, "detail": line.detail}

@@ -81,10 +81,13 @@ class Access:
     ca_file: CaFile = None
     db: Where = None
 
+    @property
+    def place(self) -> Place:
+        return Place(self.token, self.ca_file, self.db)
+
     def open(self, name: str) -> AnyStudy:
         """The study. Its tests are held in the name of the worker, so that a later command can give them back."""
-        holder = check_text("worker", self.worker or whoami())
-        return Place(self.token, self.ca_file, self.db).open(name, holder)
+        return self.place.open(name, check_text("worker", self.worker or whoami()))
 
 
 @contextlib.contextmanager

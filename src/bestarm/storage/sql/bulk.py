@@ -13,8 +13,8 @@ from bestarm.storage.columns import Columns
 from bestarm.storage.sql.locked import LockedStudy
 from bestarm.storage.sql.schema import encode_more, outcomes, tests
 
-AT_ONCE = 100
-"""Rows that one statement inserts into SQLite. Older ones take 999 parameters, of which a row has up to five."""
+AT_ONCE = 900
+"""Values that one statement inserts into SQLite. Older ones take 999 parameters."""
 
 
 def issue_given(
@@ -80,7 +80,7 @@ def insert_rows(
     try:
         if connection.dialect.name == "sqlite":
             row = f"({', '.join([f'?{k + 1}' for k in range(len(shared))] + ['?'] * len(columns))})"
-            while block := list(itertools.islice(rows, AT_ONCE)):
+            while block := list(itertools.islice(rows, AT_ONCE // len(columns))):
                 values = (*shared, *itertools.chain.from_iterable(block))
                 cursor.execute(f"INSERT INTO {into} VALUES {', '.join([row] * len(block))}", values)
             cursor.close()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from bestarm.storage.base import Copies, Part
+from bestarm.storage.base import Act, Copies, Part
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.sql import schema
+from bestarm.storage.sql.bulk import insert_rows
 from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.deleting import unused_number
-from bestarm.storage.sql.schema import arrivals, storable, studies
+from bestarm.storage.sql.deleting import unused_number, written_time
+from bestarm.storage.sql.schema import acts, arrivals, outcomes, storable, studies
 from bestarm.validation import InvalidInput
 
 _PAGE = 5_000
@@ -23,7 +24,7 @@ _PAGE = 5_000
 _TABLES = {
     table.name.removeprefix("bestarm_"): table
     for table in (
-        *(studies, schema.tests, schema.outcomes, schema.events, schema.rounds, schema.sources, schema.requests),
+        *(studies, schema.tests, outcomes, schema.events, schema.rounds, schema.sources, schema.requests),
         *(schema.queue, schema.former),
     )
 }
@@ -70,39 +71,54 @@ class SQLCopies(Copies):
         is_text = isinstance(column.type, sa.Text) and not self._database.is_sqlite
         return sa.collate(column, "C") if is_text else column
 
-    def restore(self, parts: Iterable[Part]) -> int:
-        key: int | None = None
-        last_arrival, by_arrival = 0, False
+    def restore(self, parts: Iterable[Part], *, by: str = "") -> list[int]:
+        keys: list[int] = []
         with self._database.transaction() as connection:
             for part in parts:
-                rows = _checked(part)
+                columns = _checked(part)
                 if part.table == "studies":
-                    if key is not None or len(rows) != 1:
-                        raise InvalidInput("a copy has one study, with its own entry first")
-                    key, by_arrival = self._insert_study(connection, rows[0]), bool(rows[0]["by_arrival"])
+                    if len(part.rows) != 1:
+                        raise InvalidInput("a study has one entry of its own")
+                    keys.append(self._insert_study(connection, {name: row for name, (row,) in columns.items()}, by))
                     continue
-                if key is None:
+                if not keys:
                     raise InvalidInput("a copy has the study's own entry first")
-                if part.table == "outcomes":
-                    last_arrival = max(last_arrival, *(row["arrival"] or 0 for row in rows))
                 try:
-                    connection.execute(sa.insert(_TABLES[part.table]), [{"study": key, **row} for row in rows])
-                except sa.exc.IntegrityError:
+                    insert_rows(connection, _TABLES[part.table], {"study": keys[-1]}, columns)
+                except sa.exc.DBAPIError as error:
+                    if not isinstance(error.orig, connection.dialect.loaded_dbapi.IntegrityError):
+                        raise
                     reason = f"rows of {part.table!r} contradict each other, or refer to what is not there"
                     raise InvalidInput(reason) from None
-            if key is None:
+            if not keys:
                 raise InvalidInput("there is no study in this copy")
-            if by_arrival:
-                connection.execute(sa.insert(arrivals).values(study=key, last=last_arrival))
-        return key
+            for key in keys:
+                connection.execute(_ARRIVALS, {"key": key})
+        return keys
 
-    def _insert_study(self, connection: sa.Connection, row: dict[str, Any]) -> int:
-        if self._database.read(sa.select(studies.c.study).where(studies.c.name == row["name"])):
+    def _insert_study(self, connection: sa.Connection, row: dict[str, Any], by: str) -> int:
+        try:
+            made = connection.execute(sa.insert(studies).values(row | unused_number(connection))).inserted_primary_key
+        except sa.exc.IntegrityError:
             reason = f"a study of this name exists already in {self._database.url!r}"
-            raise NameTaken("name", row["name"], reason)
-        made = connection.execute(sa.insert(studies).values(row | unused_number(connection))).inserted_primary_key
+            raise NameTaken("name", row["name"], reason) from None
         assert made is not None
+        now, detail = self._database.time(connection), f"made {written_time(row['created'])}"
+        act = Act(now, "study imported", storable(by), row["name"], detail, made[0])
+        connection.execute(sa.insert(acts).values(act._asdict()))
         return int(made[0])
+
+
+_LAST_ARRIVAL = sa.select(sa.func.coalesce(sa.func.max(outcomes.c.arrival), 0)).where(
+    outcomes.c.study == sa.bindparam("key")
+)
+_ARRIVALS = sa.insert(arrivals).from_select(
+    ["study", "last"],
+    sa.select(studies.c.study, _LAST_ARRIVAL.scalar_subquery()).where(
+        studies.c.study == sa.bindparam("key"), studies.c.by_arrival != 0
+    ),
+)
+"""In a study by arrival, the next result comes after the last."""
 
 
 def _plain(column: sa.Column[Any], value: Any) -> Any:
@@ -115,26 +131,35 @@ def _plain(column: sa.Column[Any], value: Any) -> Any:
     return int(value) if isinstance(column.type, sa.Integer) else str(value)
 
 
-def _checked(part: Part) -> list[dict[str, Any]]:
-    """Rows as a table takes them."""
+def _checked(part: Part) -> dict[str, tuple[Any, ...]]:
+    """The columns of rows that a table takes. While they are inserted others wait, so they are checked many at once."""
     table = _TABLES.get(part.table)
     if table is None or not part.rows:
         raise InvalidInput("table", part.table, "is not a part of a study")
     columns = [column for column in _columns(table) if column.name in part.columns or column.name not in _LATER]
     if part.columns != tuple(column.name for column in columns):
         raise InvalidInput("table", part.table, "has other columns than this program knows")
-    for row in part.rows:
-        if len(row) != len(columns) or not all(map(_fits, columns, row)):
-            raise InvalidInput("row", row, f"does not fit into the table {part.table!r}", shown=repr(row)[:200])
-    return [dict(zip(part.columns, row, strict=True)) for row in part.rows]
+    if not _fit(columns, part.rows):
+        row = next(row for row in part.rows if not _fit(columns, [row]))
+        raise InvalidInput("row", row, f"does not fit into the table {part.table!r}", shown=repr(row)[:200])
+    return dict(zip(part.columns, zip(*part.rows, strict=True), strict=True))
 
 
-def _fits(column: sa.Column[Any], value: Any) -> bool:
-    if value is None:
-        return bool(column.nullable)
+def _fit(columns: Sequence[sa.Column[Any]], rows: Sequence[tuple[Any, ...]]) -> bool:
+    if {len(row) for row in rows} != {len(columns)}:
+        return False
+    return all(map(_are_of, columns, zip(*rows, strict=True)))
+
+
+def _are_of(column: sa.Column[Any], values: Sequence[Any]) -> bool:
+    """Whether a column can have these values."""
+    there = [value for value in values if value is not None]
+    kinds = set(map(type, there))
+    if len(there) < len(values) and not column.nullable:
+        return False
     if isinstance(column.type, sa.Double):
-        return isinstance(value, float) and not math.isnan(value)
+        return kinds <= {float} and not any(map(math.isnan, there))
     if isinstance(column.type, sa.Integer):
         bits = next(bits for kind, bits in _SIZES if isinstance(column.type, kind))
-        return type(value) is int and -(2**bits) <= value < 2**bits
-    return isinstance(value, str) and value == storable(value)
+        return kinds <= {int} and (not there or (-(2**bits) <= min(there) and max(there) < 2**bits))
+    return kinds <= {str} and all(value == storable(value) for value in there)

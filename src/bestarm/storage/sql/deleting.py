@@ -44,7 +44,9 @@ class SQLDeletion(Storage):
             )
             for table in _TABLES:
                 study.execute(sa.delete(table).where(table.c.study == key))
-            detail = f"{issued} tests, {told} with an outcome; made {_time(made)}, archived {_time(archived)}"
+            detail = (
+                f"{issued} tests, {told} with an outcome; made {written_time(made)}, archived {written_time(archived)}"
+            )
             act = Act(study.now, _DELETED, storable(holder), study.name, detail, key)
             study.execute(sa.insert(acts).values(act._asdict()))
 
@@ -52,7 +54,7 @@ class SQLDeletion(Storage):
         return [*map(Act._make, self._database.read(_ACTS))]
 
 
-def _time(seconds: float) -> str:
+def written_time(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")
 
 

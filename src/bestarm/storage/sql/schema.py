@@ -196,7 +196,7 @@ acts = sa.Table(
     # What it was done to: the name of a token or of a study.
     sa.Column("subject", sa.Text, nullable=False),
     sa.Column("detail", sa.Text, nullable=False),
-    # The number of a study that is no more.
+    # The number of a study that was deleted or imported.
     sa.Column("study", sa.Integer),
 )
 

@@ -1,8 +1,9 @@
-"""Backup and restore of one study: a file with everything that a database keeps of it, and a digest at its end.
+"""Backup and restore: a file with everything that a database keeps of a study, or of all its studies.
 
-The file is lines of JSON: what it is, then for each table its columns and its rows, and last how many rows there are
-and the digest of all lines before. Times, corrections, amendments, pending tests, keys of requests and the log are in
-it, so that a restored study goes on as the old one would have. Equal studies have equal files, in whichever database.
+The file of a study is lines of JSON: what it is, then for each table its columns and its rows, and last how many rows
+there are and the digest of all lines before. Times, corrections, amendments, pending tests, keys of requests and the
+log are in it, so that a restored study goes on as the old one would have. Equal studies have equal files, in whichever
+database. The file of all studies has their files, between a first and a last line of its own.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple, TextIO
+import os
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from bestarm.problem import Plan
 from bestarm.storage.base import Part, Storage, StudyRecord
@@ -20,7 +22,7 @@ from bestarm.study.record.checks import UnreadableStudy, read_plan
 from bestarm.validation import InvalidInput
 
 FORMAT = 1
-_KIND = "bestarm study"
+_ONE, _ALL = "bestarm study", "bestarm studies"
 _BATCH = 5_000
 _LONGEST_LINE = 2**30
 _NUMBER = "number"
@@ -28,107 +30,204 @@ _NUMBER = "number"
 
 
 class Backup(NamedTuple):
-    """What a file holds: a study's name, how many rows, and the digest that identifies the file."""
+    """What the file of a study holds: its name, how many rows, and the digest that identifies the file."""
 
     name: str
     rows: int
     digest: str
 
 
-def write_backup(storage: Storage, record: StudyRecord, out: TextIO) -> Backup:
+class BackupOfAll(NamedTuple):
+    """What the file of all studies holds, and the digest that identifies it."""
+
+    studies: list[Backup]
+    rows: int
+    digest: str
+
+
+class Restored(NamedTuple):
+    """What came of restoring a file."""
+
+    studies: list[Backup]
+    """Those that were restored."""
+    there: list[str]
+    """From a file of all studies: those whose names were taken. What was there stays as it is."""
+    differ: list[str]
+    """Those among them whose record is not that of the file."""
+
+
+class _Out(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+
+class _Signed:
+    """Lines that end with their digest."""
+
+    def __init__(self, out: _Out) -> None:
+        self._out, self._whole = out, hashlib.sha256()
+
+    def write(self, text: str, /) -> None:
+        self._whole.update(text.encode())
+        self._out.write(text)
+
+    def line(self, data: Any) -> None:
+        self.write(json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
+
+    def end(self, **counts: int) -> str:
+        digest = f"sha256:{self._whole.hexdigest()}"
+        self._out.write(json.dumps({**counts, "digest": digest}) + "\n")
+        return digest
+
+
+def write_backup(storage: Storage, record: StudyRecord, out: _Out) -> Backup:
     """Write everything of a study, as it is at one moment."""
-    whole = hashlib.sha256()
-
-    def write(data: Any) -> None:
-        line = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-        whole.update(line.encode())
-        out.write(line)
-
-    rows, table = 0, ""
+    file, rows, table = _Signed(out), 0, ""
     with storage.snapshot():
-        write({"kind": _KIND, "format": FORMAT, "name": record.name})
+        file.line({"kind": _ONE, "format": FORMAT, "name": record.name})
         for part in storage.dump(record.key):
             if part.table != table:
                 table = part.table
-                write({"table": table, "columns": part.columns})
+                file.line({"table": table, "columns": part.columns})
             for row in part.rows:
-                write([{_NUMBER: str(value)} if value in (math.inf, -math.inf) else value for value in row])
+                file.line([{_NUMBER: str(value)} if value in (math.inf, -math.inf) else value for value in row])
             rows += len(part.rows)
-    digest = f"sha256:{whole.hexdigest()}"
-    out.write(json.dumps({"rows": rows, "digest": digest}) + "\n")
-    return Backup(record.name, rows, digest)
+    return Backup(record.name, rows, file.end(rows=rows))
 
 
-def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str | None = None) -> Backup:
-    """Restore the study in a file, under another `name` if that is given; all of it, or nothing.
+def write_backup_of_all(storage: Storage, out: _Out) -> BackupOfAll:
+    """Write everything of all studies, as they are at one moment."""
+    file = _Signed(out)
+    with storage.snapshot():
+        file.line({"kind": _ALL, "format": FORMAT})
+        made = [write_backup(storage, record, file) for record in storage.studies()]
+    rows = sum(each.rows for each in made)
+    return BackupOfAll(made, rows, file.end(studies=len(made), rows=rows))
 
-    `file` is read twice: it is checked as a whole before anything is written.
+
+def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str | None = None, by: str = "") -> Restored:
+    """Restore what is in a file: all of it, or nothing. `by` is who does it, for the audit.
+
+    The study in the file of one is restored under another `name` if that is given. Of a file of all studies, those
+    whose names are taken are left out. `file` is read twice: it is checked as a whole before anything is written.
     """
-    backup = _check_whole(file, called)
+    held = check_backup(file, called)
+    is_of_all = isinstance(held, BackupOfAll)
+    studies = held.studies if isinstance(held, BackupOfAll) else [held]
+    if is_of_all and name is not None:
+        raise InvalidInput("name", name, f"is for the file of one study; {called} has all studies of a database")
+    taken = [record for one in studies if is_of_all and (record := storage.find_study(one.name)) is not None]
+    there = [record.name for record in taken]
+    new = [one for one in studies if one.name not in there]
     file.seek(0)
     try:
-        storage.restore(_renamed(_parts(file), name))
+        if new:
+            storage.restore(_renamed(_parts(file, there), [one.name for one in new], name), by=by)
     except NameTaken as error:
-        raise NameTaken(f"{error}; --as NAME restores it under another") from None
+        raise NameTaken(str(error) if is_of_all else f"{error}; --as NAME restores it under another") from None
     except InvalidInput as error:
         if error.field == "storage":
             raise
         raise InvalidInput(f"{called}: cannot be restored: {error}") from None
-    return backup if name is None else backup._replace(name=name)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        same = {write_backup(storage, record, nowhere) for record in taken}
+    made = [one if name is None else one._replace(name=name) for one in new]
+    return Restored(made, there, [one.name for one in studies if one.name in there and one not in same])
 
 
-def _check_whole(file: BinaryIO, called: str) -> Backup:
-    """Check that the file is a backup, and complete."""
+def check_backup(file: BinaryIO, called: str) -> Backup | BackupOfAll:
+    """What is in a file. `InvalidInput` if that is no backup, or not complete."""
     whole = hashlib.sha256()
-    count, last, name = 0, b"", ""
-    for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
-        if not count:
-            name = _read_head(line, called)
-        else:
-            whole.update(last)
-        count, last = count + 1, line
-    if not count:
+
+    def read() -> Iterator[bytes]:
+        for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
+            yield line
+            # So that it is the digest of all lines before.
+            whole.update(line)
+
+    lines = read()
+    head = next(lines, None)
+    if head is None:
         raise InvalidInput(f"{called}: is empty")
+    if _read_head(head, called, (_ONE, _ALL)) == _ONE:
+        found: Backup | BackupOfAll = _check_study(head, lines, called)
+    else:
+        studies: list[Backup] = []
+        for line in lines:
+            if not line.endswith(b"\n"):
+                raise _not_complete(called)
+            if line.startswith(b'{"studies"'):
+                found = BackupOfAll(studies, *_check_end(line, whole.hexdigest(), called))
+                break
+            studies.append(_check_study(line, lines, called))
+        else:
+            raise _not_complete(called)
+    if next(lines, None) is not None:
+        raise InvalidInput(f"{called}: is damaged: something follows its last line; nothing was restored")
+    return found
+
+
+def _check_study(head: bytes, lines: Iterator[bytes], called: str) -> Backup:
+    """Check the lines of a study, up to its last."""
+    _read_head(head, called, (_ONE,))
+    own = hashlib.sha256(head)
+    for line in lines:
+        if line.startswith(b'{"rows"'):
+            return Backup(str(json.loads(head)["name"]), *_check_end(line, own.hexdigest(), called))
+        own.update(line)
+    raise _not_complete(called)
+
+
+def _check_end(line: bytes, digest: str, called: str) -> tuple[int, str]:
+    """How many rows the last line says there are, and the digest, which must be that of the lines before."""
     try:
         # Without the end of its line, it may be a part of a longer one.
-        end = json.loads(last if last.endswith(b"\n") else b"")
-        rows, digest = int(end["rows"]), str(end["digest"])
+        end = json.loads(line if line.endswith(b"\n") else b"")
+        rows, stated = int(end["rows"]), str(end["digest"])
     except (ValueError, TypeError, KeyError):
-        raise InvalidInput(
-            f"{called}: is not complete: its last line, with the digest, is missing; nothing was restored"
-        ) from None
-    if digest != f"sha256:{whole.hexdigest()}":
+        raise _not_complete(called) from None
+    if stated != f"sha256:{digest}":
         raise InvalidInput(f"{called}: is damaged: its digest is not the one in its last line; nothing was restored")
-    return Backup(name, rows, digest)
+    return rows, stated
 
 
-def _read_head(line: bytes, called: str) -> str:
+def _not_complete(called: str) -> InvalidInput:
+    return InvalidInput(f"{called}: is not complete: its last line, with the digest, is missing; nothing was restored")
+
+
+def _read_head(line: bytes, called: str, kinds: Collection[str]) -> str:
+    """What a file, or a part of it, is by its first line."""
     try:
         head = json.loads(line)
-        kind, version, name = head["kind"], head["format"], head["name"]
+        kind, version = str(head["kind"]), head["format"]
+        if kind == _ONE:
+            head["name"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        kind = version = name = None
-    if kind != _KIND:
-        raise InvalidInput(f"{called}: is not a backup of a study; `bestarm export STUDY --all` makes one")
+        kind = ""
+    if kind not in kinds:
+        raise InvalidInput(f"{called}: is not a backup; `bestarm export STUDY --all`, or without STUDY, makes one")
     if version != FORMAT:
         raise InvalidInput(f"{called}: was written by another version of bestarm (its format is {version!r:.20})")
-    return str(name)
+    return kind
 
 
-def _parts(file: BinaryIO) -> Iterator[Part]:
-    """The content of a complete file."""
+def _parts(file: BinaryIO, left_out: Collection[str]) -> Iterator[Part]:
+    """The content of a complete file, without the studies of these names."""
     table: str | None = None
     columns: tuple[str, ...] = ()
     rows: list[tuple[Any, ...]] = []
-    file.readline()
+    is_left_out = False
     for line in file:
+        if is_left_out and not line.startswith(b'{"kind"'):
+            continue
         try:
             data = json.loads(line)
+            new: tuple[str | None, tuple[str, ...]] | None = None
             if isinstance(data, list):
                 rows.append(tuple(float(value[_NUMBER]) if isinstance(value, dict) else value for value in data))
-                new = None
-            else:
-                new = None if "digest" in data else (str(data["table"]), tuple(map(str, data["columns"])))
+            elif "kind" in data:
+                new, is_left_out = (None, ()), data.get("name") in left_out
+            elif "digest" not in data:
+                new = str(data["table"]), tuple(map(str, data["columns"]))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidInput(f"a line makes no sense ({type(error).__name__}): {line[:80]!r}") from None
         if rows and (not isinstance(data, list) or len(rows) >= _BATCH):
@@ -140,8 +239,9 @@ def _parts(file: BinaryIO) -> Iterator[Part]:
             table, columns = new
 
 
-def _renamed(parts: Iterator[Part], name: str | None) -> Iterator[Part]:
-    """The same with a study of another name. Its plan is checked in any case."""
+def _renamed(parts: Iterator[Part], names: list[str], name: str | None) -> Iterator[Part]:
+    """The same with a study of another name. Its plan is checked in any case, and that there are studies of `names`."""
+    found = []
     for part in parts:
         if part.table != "studies":
             yield part
@@ -149,12 +249,18 @@ def _renamed(parts: Iterator[Part], name: str | None) -> Iterator[Part]:
         rows = []
         for row in part.rows:
             data = dict(zip(part.columns, row, strict=False))
-            record = StudyRecord(0, str(data.get("name")), str(data.get("plan")), 0, 0.0, None, 0)
+            numbers: dict[str, Any] = {
+                field: data.get(field) for field in ("seed", "created", "archived", "items_seed")
+            }
+            record = StudyRecord(0, str(data.get("name")), str(data.get("plan")), revision=0, **numbers)
             try:
                 plan = read_plan(record)
             except UnreadableStudy as error:
                 raise InvalidInput(str(error)) from None
+            found.append(record.name)
             if name is not None:
                 data |= {"name": name, "plan": Plan.of(plan, name=name).to_json()}
             rows.append(tuple(data.values()))
         yield part._replace(rows=rows)
+    if found != names:
+        raise InvalidInput("there is no study of the name that a first line states")

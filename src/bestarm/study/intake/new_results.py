@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bestarm.noises.shares import as_told
 from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
 from bestarm.study.intake.blocks import FreeBlocks
@@ -62,6 +63,17 @@ class NewResults:
             item = None if order is None or row.item is None else order.number(row.item)
             columns.append(row.arm, row.lead, row.values[0], row.values[1:], item)
         return cls(columns, rows)
+
+    def named(self, plan: Plan) -> list[GivenResult]:
+        """The rows in the terms of the user, as `Study.add` takes them."""
+        return [
+            (
+                plan.arm_names[row.arm],
+                dict(zip(plan.yields[row.lead], map(as_told, row.values), strict=True)),
+                *(() if row.item is None else (row.item,)),
+            )
+            for row in self.rows
+        ]
 
     def put_first(self, leads: Collection[int]) -> list[int] | None:
         """Move the results of some tests to the front. Returns where each result is now; None if nothing has moved."""

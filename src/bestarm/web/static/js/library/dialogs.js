@@ -77,6 +77,22 @@ export function askReason(title, explanation) {
     "Confirm", async () => stated(input));
 }
 
+/** Ask for a name once more before something is lost for good; `act()` may complain. Null if the visitor canceled. */
+export function confirmByName(title, explanation, name, confirm, act) {
+  const input = h("input", { id: newId("confirm"), autocomplete: "off", class: "wide" });
+  return open(title,
+    [h("p", {}, explanation), h("div", { class: "field" }, h("label", { for: input.id }, "Name of the study"), input)],
+    confirm, async () => {
+      if (input.value !== name) {
+        input.setAttribute("aria-invalid", "true");
+        input.focus();
+        throw new Error("This is not its name; nothing was deleted.");
+      }
+      await act();
+      return true;
+    });
+}
+
 /**
  * Have `send()` done. If the service finds that values lie far outside the others, show what it says, and call
  * `confirmed()` once the visitor has said that they are as measured. Null if the visitor canceled.

@@ -2,7 +2,7 @@
 
 import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
-import { askHowMany, askReason, GIVING_UP, signature } from "../library/dialogs.js";
+import { askHowMany, askReason, confirmByName, GIVING_UP, signature } from "../library/dialogs.js";
 import { aboutBlocks, aboutItems, aboutMeasurements, itemCount } from "../library/measuring.js";
 import { noun, nounOf } from "../library/nouns.js";
 import { at } from "../library/root.js";
@@ -25,6 +25,7 @@ export function summaryPanel(context) {
   const asked = h("p", { class: "question" });
   const measured = h("p", { class: "muted about-tests" });
   const archive = h("button", { "data-needs": "manage", onclick: putAway });
+  const remove = h("button", { "data-needs": "manage", onclick: deleteStudy }, "Delete");
   const standing = standingPanel(context, { free, giveUp, extend, save: () => save("report", "html", "Download the report", "small") });
 
   async function putAway() {
@@ -38,6 +39,14 @@ export function summaryPanel(context) {
       announce(error.message, { urgent: true });
     }
     archive.disabled = false;
+  }
+
+  async function deleteStudy() {
+    const { study } = context.status;
+    const why = ["All results of ", named(study), " will be lost, for good. Type its name to delete it."];
+    if (await confirmByName("Delete the study", why, study, "Delete for good", () => post(`${context.base}/delete`, { name: study }))) {
+      location.assign(at("/"));
+    }
   }
 
   const save = (path, ending, title, size = null) => h("button", {
@@ -55,9 +64,9 @@ export function summaryPanel(context) {
     h("p", { class: "crumbs" }, h("a", { href: at("/") }, "Studies"), " / ", h("span", {}, named(context.status.study))),
     h("div", { class: "page-head" },
       h("h1", {}, named(context.status.study), " ", state),
-      h("div", { class: "actions", role: "group", "aria-label": "Download and archive" },
+      h("div", { class: "actions", role: "group", "aria-label": "Download, archive and delete" },
         save("report", "html", "Report"), save("export?format=csv", "csv", "CSV"),
-        save("export?format=json", "json", "JSON"), archive)),
+        save("export?format=json", "json", "JSON"), archive, remove)),
     asked, measured,
     h("section", { class: "card hero", "aria-label": "Where the study stands" },
       h("div", { class: "hero-head" }, h("div", {}, first, second), facts),
@@ -91,6 +100,7 @@ export function summaryPanel(context) {
     drawNotes(status);
     standing.update(status);
     archive.textContent = status.archived ? "Bring back" : "Archive";
+    remove.hidden = !status.archived;
   }
 
   function drawNotes(status) {
