@@ -38,14 +38,19 @@ def prepare(storage: str, *, plan: ba.Plan, arms: int) -> None:
     )
 
 
-def measure(servers: Sequence[tuple[str, int]], seconds: float, *, workers: int, watchers: int) -> dict[str, Any]:
-    """Hold the load for so many seconds. `servers` are addresses and process ids."""
+def measure(
+    servers: Sequence[tuple[str, int]], seconds: float, *, workers: int, watchers: int, pause: float
+) -> dict[str, Any]:
+    """Hold the load for so many seconds. `servers` are addresses and process ids. Between an ask and its tell, a worker
+    pauses."""
     urls = [url for url, _ in servers]
     with _watching(urls, watchers) as watched, _large_study_at_work(urls[0]) as beside:
         context = multiprocessing.get_context("spawn")
         answers, begin = context.Queue(), context.Barrier(PROCESSES + 1)
         counts = [len(range(k, workers, PROCESSES)) for k in range(PROCESSES)]
-        clients = [context.Process(target=_work, args=(urls, count, seconds, begin, answers)) for count in counts]
+        clients = [
+            context.Process(target=_work, args=(urls, count, seconds, pause, begin, answers)) for count in counts
+        ]
         for process in clients:
             process.start()
         begin.wait(PATIENCE)
@@ -59,6 +64,7 @@ def measure(servers: Sequence[tuple[str, int]], seconds: float, *, workers: int,
     errors = sum((wrong for _, wrong in found), beside.errors)
     return {
         "seconds": seconds,
+        "pause": pause,
         "servers": len(servers),
         "workers": workers,
         "watchers": watchers,
@@ -96,20 +102,21 @@ class _Timed:
         self.times: dict[str, list[float]] = {kind: [] for kind in KINDS}
         self.errors = Counter[str]()
 
-    def ask_and_tell(self, study: Any) -> None:
-        """One test: two requests."""
+    def ask_and_tell(self, study: Any, pause: float = 0.0) -> None:
+        """One test: two requests, and the time that its measurement takes in between."""
         try:
             start = time.perf_counter()
             tests = study.ask(1)
-            asked = time.perf_counter()
+            self.times["ask"].append(time.perf_counter() - start)
+            time.sleep(pause)
+            start = time.perf_counter()
             study.tell_many([(test, 0.0) for test in tests])
-            self.times["ask"].append(asked - start)
-            self.times["tell"].append(time.perf_counter() - asked)
+            self.times["tell"].append(time.perf_counter() - start)
         except Exception as error:
             self.errors[f"{type(error).__name__}: {error}"] += 1
 
 
-def _work(urls: Sequence[str], count: int, seconds: float, begin: Any, answers: Any) -> None:
+def _work(urls: Sequence[str], count: int, seconds: float, pause: float, begin: Any, answers: Any) -> None:
     """The workers of one process, each a thread with a connection of its own."""
     timed = [_Timed() for _ in range(count)]
     studies = [Client(urls[k % len(urls)], timeout=PATIENCE).open("measured") for k in range(count)]
@@ -118,7 +125,7 @@ def _work(urls: Sequence[str], count: int, seconds: float, begin: Any, answers: 
 
     def run(k: int) -> None:
         while time.monotonic() < until:
-            timed[k].ask_and_tell(studies[k])
+            timed[k].ask_and_tell(studies[k], pause)
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
     for thread in threads:

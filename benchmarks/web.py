@@ -11,9 +11,10 @@ With `--rounds` nothing is timed: every client asks and tells so often, and only
 With `--disturbed`, what an unrelated ask or tell takes while the service does something large for another client, as a
 ratio to the undisturbed service.
 
-With `--held`, how long 50 workers wait who ask and tell one test at a time without a pause, while 300 watchers have
-live events and someone measures a study of 100,000 arms, on one server or more; and what memory the servers take at the
-beginning and at the end. `--db postgresql` is a PostgreSQL server of the benchmark's own, durable as by default:
+With `--held`, how long 50 workers wait who ask and tell one test at a time, while 300 watchers have live events and
+someone measures a study of 100,000 arms, on one server or more; and what memory the servers take at the beginning and
+at the end. Without `--pause`, the workers ask as fast as they are answered, and all but one wait for their turn.
+`--db postgresql` is a PostgreSQL server of the benchmark's own, durable as by default:
 
 python benchmarks/web.py --held --seconds 600 --servers 2 --db postgresql
 """
@@ -240,6 +241,7 @@ def main() -> None:
     options.add_argument("--size", type=float, default=1.0, help="of those requests, 1 being a million results")
     options.add_argument("--held", action="store_true", help="workers, watchers and a large study, all at once")
     options.add_argument("--workers", type=int, default=CLIENTS, help="with --held: who ask and tell")
+    options.add_argument("--pause", type=float, default=0.0, help="with --held: seconds that a measurement takes")
     options.add_argument("--watchers", type=int, default=300, help="with --held: streams of live events")
     options.add_argument("--arms", type=int, default=100_000, help="with --held: of the large study")
     options.add_argument("--servers", type=int, default=1, help="with --held: on the same database")
@@ -307,12 +309,13 @@ def report_held(storage: str, chosen: argparse.Namespace) -> None:
     held_load.prepare(storage, plan=endless(), arms=chosen.arms)
     with contextlib.ExitStack() as servers:
         there = [servers.enter_context(served(storage)) for _ in range(chosen.servers)]
-        found = held_load.measure(there, chosen.seconds, workers=chosen.workers, watchers=chosen.watchers)
+        load = {name: getattr(chosen, name) for name in ("workers", "watchers", "pause")}
+        found = held_load.measure(there, chosen.seconds, **load)
     if chosen.json:
         print(json.dumps(found))
         return
-    print(f"{found['workers']} workers for {found['seconds']:g} s on {found['servers']} x {chosen.db}", end="; ")
-    print(f"errors: {found['errors'] or 'none'}")
+    print(f"{found['workers']} workers for {found['seconds']:g} s on {found['servers']} x {chosen.db}", end=", ")
+    print(f"{found['pause']:g} s between ask and tell; errors: {found['errors'] or 'none'}")
     for where, times in ("", found), (f" of {chosen.arms:,} arms", found["large_study"]):
         for kind in held_load.KINDS:
             median, p99, longest = (1e3 * (times[kind][name] or 0.0) for name in ("median", "p99", "longest"))
