@@ -30,8 +30,8 @@ T = TypeVar("T")
 MOST_RECORDING = 4
 """Requests to record something in one study that are worked on at once."""
 
-LONG_PLAN = 200_000
-"""Characters of a plan that takes long to read."""
+LONG_PLAN = 50_000
+"""Characters of a plan that takes long to read: a tenth of a second or more."""
 
 MOST_STUDIES = 200
 """Studies kept in memory; the others are read again on demand."""
