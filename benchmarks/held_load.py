@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ import bestarm as ba
 from bestarm.client import Client
 from bestarm.study.study import Study
 
+KINDS = ("ask", "tell")
 PROCESSES = 5
 PATIENCE = 600.0
 WARM_SHARE = 0.2
@@ -37,14 +38,19 @@ def prepare(storage: str, *, plan: ba.Plan, arms: int) -> None:
     )
 
 
-def measure(servers: Sequence[tuple[str, int]], seconds: float, *, workers: int, watchers: int) -> dict[str, Any]:
-    """Hold the load for so many seconds. `servers` are addresses and process ids."""
+def measure(
+    servers: Sequence[tuple[str, int]], seconds: float, *, workers: int, watchers: int, pause: float
+) -> dict[str, Any]:
+    """Hold the load for so many seconds. `servers` are addresses and process ids. Between an ask and its tell, a worker
+    pauses."""
     urls = [url for url, _ in servers]
     with _watching(urls, watchers) as watched, _large_study_at_work(urls[0]) as beside:
         context = multiprocessing.get_context("spawn")
         answers, begin = context.Queue(), context.Barrier(PROCESSES + 1)
         counts = [len(range(k, workers, PROCESSES)) for k in range(PROCESSES)]
-        clients = [context.Process(target=_work, args=(urls, count, seconds, begin, answers)) for count in counts]
+        clients = [
+            context.Process(target=_work, args=(urls, count, seconds, pause, begin, answers)) for count in counts
+        ]
         for process in clients:
             process.start()
         begin.wait(PATIENCE)
@@ -55,28 +61,29 @@ def measure(servers: Sequence[tuple[str, int]], seconds: float, *, workers: int,
             process.join()
         last = [_memory(process) for _, process in servers]
         there, events = watched()
-    times = sorted(itertools.chain.from_iterable(took for took, _ in found))
     errors = sum((wrong for _, wrong in found), beside.errors)
     return {
         "seconds": seconds,
+        "pause": pause,
         "servers": len(servers),
         "workers": workers,
         "watchers": watchers,
         "watchers_at_the_end": there,
         "events": events,
-        "requests": len(times),
-        "median": _quantile(times, 0.5),
-        "p99": _quantile(times, 0.99),
-        "longest": times[-1] if times else None,
-        "large_study": {"requests": len(beside.times), "longest": max(beside.times, default=None)},
+        **{kind: _summary(itertools.chain.from_iterable(took[kind] for took, _ in found)) for kind in KINDS},
+        "large_study": {kind: _summary(beside.times[kind]) for kind in KINDS},
         "memory_first": first,
         "memory_last": last,
         "errors": dict(errors),
     }
 
 
-def _quantile(times: Sequence[float], share: float) -> float | None:
-    return times[min(len(times) - 1, int(share * len(times)))] if times else None
+def _summary(times: Iterable[float]) -> dict[str, Any]:
+    """How many requests there were, and how many seconds they took."""
+    took = sorted(times)
+    shares = {"median": 0.5, "p99": 0.99, "longest": 1.0}
+    places = {name: min(len(took) - 1, int(share * len(took))) for name, share in shares.items()}
+    return {"requests": len(took)} | {name: took[place] if took else None for name, place in places.items()}
 
 
 def _memory(process: int) -> int:
@@ -92,22 +99,24 @@ class _Timed:
     """What requests took, and what went wrong."""
 
     def __init__(self) -> None:
-        self.times: list[float] = []
+        self.times: dict[str, list[float]] = {kind: [] for kind in KINDS}
         self.errors = Counter[str]()
 
-    def ask_and_tell(self, study: Any) -> None:
-        """One test: two requests."""
+    def ask_and_tell(self, study: Any, pause: float = 0.0) -> None:
+        """One test: two requests, and the time that its measurement takes in between."""
         try:
             start = time.perf_counter()
             tests = study.ask(1)
-            asked = time.perf_counter()
+            self.times["ask"].append(time.perf_counter() - start)
+            time.sleep(pause)
+            start = time.perf_counter()
             study.tell_many([(test, 0.0) for test in tests])
-            self.times += [asked - start, time.perf_counter() - asked]
+            self.times["tell"].append(time.perf_counter() - start)
         except Exception as error:
             self.errors[f"{type(error).__name__}: {error}"] += 1
 
 
-def _work(urls: Sequence[str], count: int, seconds: float, begin: Any, answers: Any) -> None:
+def _work(urls: Sequence[str], count: int, seconds: float, pause: float, begin: Any, answers: Any) -> None:
     """The workers of one process, each a thread with a connection of its own."""
     timed = [_Timed() for _ in range(count)]
     studies = [Client(urls[k % len(urls)], timeout=PATIENCE).open("measured") for k in range(count)]
@@ -116,14 +125,15 @@ def _work(urls: Sequence[str], count: int, seconds: float, begin: Any, answers: 
 
     def run(k: int) -> None:
         while time.monotonic() < until:
-            timed[k].ask_and_tell(studies[k])
+            timed[k].ask_and_tell(studies[k], pause)
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    answers.put(([took for one in timed for took in one.times], sum((one.errors for one in timed), Counter[str]())))
+    took = {kind: [seconds for one in timed for seconds in one.times[kind]] for kind in KINDS}
+    answers.put((took, sum((one.errors for one in timed), Counter[str]())))
 
 
 @contextlib.contextmanager

@@ -11,11 +11,12 @@ With `--rounds` nothing is timed: every client asks and tells so often, and only
 With `--disturbed`, what an unrelated ask or tell takes while the service does something large for another client, as a
 ratio to the undisturbed service.
 
-With `--held`, what 50 workers wait for who ask and tell one test at a time, while 300 watchers have live events and
+With `--held`, how long 50 workers wait who ask and tell one test at a time, while 300 watchers have live events and
 someone measures a study of 100,000 arms, on one server or more; and what memory the servers take at the beginning and
-at the end:
+at the end. Without `--pause`, the workers ask as fast as they are answered, and all but one wait for their turn.
+`--db postgresql` is a PostgreSQL server of the benchmark's own, durable as by default:
 
-python benchmarks/web.py --held --seconds 600 --servers 2 --db postgresql://…
+python benchmarks/web.py --held --seconds 600 --servers 2 --db postgresql
 """
 
 from __future__ import annotations
@@ -240,16 +241,18 @@ def main() -> None:
     options.add_argument("--size", type=float, default=1.0, help="of those requests, 1 being a million results")
     options.add_argument("--held", action="store_true", help="workers, watchers and a large study, all at once")
     options.add_argument("--workers", type=int, default=CLIENTS, help="with --held: who ask and tell")
+    options.add_argument("--pause", type=float, default=0.0, help="with --held: seconds that a measurement takes")
     options.add_argument("--watchers", type=int, default=300, help="with --held: streams of live events")
     options.add_argument("--arms", type=int, default=100_000, help="with --held: of the large study")
     options.add_argument("--servers", type=int, default=1, help="with --held: on the same database")
-    options.add_argument("--db", help="with --held: an empty database; by default an SQLite file")
+    options.add_argument("--db", default="sqlite", help="with --held: sqlite, postgresql, or an empty database")
     options.add_argument("--json", action="store_true", help="print JSON")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if chosen.held:
-            report_held(chosen.db or str(folder / "held.db"), chosen)
+            with database(chosen.db, folder) as storage:
+                report_held(storage, chosen)
             return
         if chosen.disturbed:
             report_disturbed(folder / "disturbed.db", chosen.seconds, chosen.size)
@@ -285,24 +288,39 @@ def report_disturbed(path: Path, seconds: float, size: float) -> None:
         print(f"{name:42} {shown} {p99 / undisturbed:>6.1f}")
 
 
+@contextlib.contextmanager
+def database(name: str, folder: Path) -> Iterator[str]:
+    """The address of an empty database; the name says of which kind, or is the address of one that is there."""
+    if name != "postgresql":
+        yield str(folder / "held.db") if name == "sqlite" else name
+        return
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+    from tests.tools.postgres import PostgresServer, find_postgres
+
+    programs = find_postgres()
+    assert programs is not None, "there is no PostgreSQL on this machine"
+    with contextlib.closing(PostgresServer(programs)) as server:
+        yield server.new_database()
+
+
 def report_held(storage: str, chosen: argparse.Namespace) -> None:
     import held_load  # type: ignore[import-not-found] # beside this file
 
     held_load.prepare(storage, plan=endless(), arms=chosen.arms)
     with contextlib.ExitStack() as servers:
         there = [servers.enter_context(served(storage)) for _ in range(chosen.servers)]
-        found = held_load.measure(there, chosen.seconds, workers=chosen.workers, watchers=chosen.watchers)
+        load = {name: getattr(chosen, name) for name in ("workers", "watchers", "pause")}
+        found = held_load.measure(there, chosen.seconds, **load)
     if chosen.json:
         print(json.dumps(found))
         return
-    median, p99, longest = (1e3 * found[name] for name in ("median", "p99", "longest"))
-    print(
-        f"{found['workers']} workers for {found['seconds']:g} s on {found['servers']} servers: {found['requests']:,} "
-        f"requests, median {median:.0f} ms, 99% {p99:.0f} ms, longest {longest:.0f} ms; "
-        f"errors: {found['errors'] or 'none'}"
-    )
-    large = found["large_study"]
-    print(f"study of {chosen.arms:,} arms: {large['requests']} requests, longest {large['longest'] or 0.0:.2f} s")
+    print(f"{found['workers']} workers for {found['seconds']:g} s on {found['servers']} x {chosen.db}", end=", ")
+    print(f"{found['pause']:g} s between ask and tell; errors: {found['errors'] or 'none'}")
+    for where, times in ("", found), (f" of {chosen.arms:,} arms", found["large_study"]):
+        for kind in held_load.KINDS:
+            median, p99, longest = (1e3 * (times[kind][name] or 0.0) for name in ("median", "p99", "longest"))
+            shown = f"median {median:.0f} ms, 99% {p99:.0f} ms, longest {longest:.0f} ms"
+            print(f"{kind}{where}: {times[kind]['requests']:,} requests, {shown}")
     print(f"{found['watchers_at_the_end']} of {found['watchers']} watchers still there; {found['events']:,} events")
     for first, last in zip(found["memory_first"], found["memory_last"], strict=True):
         print(f"memory of a server: {first / 1e6:.0f} MB at the beginning, {last / 1e6:.0f} MB at the end")

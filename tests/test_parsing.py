@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bestarm as ba
-from bestarm.parsing import read_decimal, read_json, read_whole
+from bestarm.parsing import MOST_NESTED, read_decimal, read_json, read_toml, read_whole
 from bestarm.study.files.exchange import import_results, tell_results
 from bestarm.texts import quoted
 from tests.lengths import examples
@@ -148,3 +148,21 @@ def test_numbers_too_long_to_be_written() -> None:
             make()
         one_line(refused.value)
     assert quoted([10**5000]) == "[a whole number of 16,610 bits]"
+
+
+@pytest.mark.parametrize("depth", [1, MOST_NESTED, MOST_NESTED + 1, 300, 100_000])
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+def test_what_is_nested_too_deeply_is_refused(depth: int, begin: str, end: str) -> None:
+    """Whatever works with it would run out of its stack, if the reader does not."""
+    text, times = begin * depth + "1" + end * depth, begin.count("[") + begin.count("{")
+    toml = "a = " + text.replace('"a":', "a=")
+    if depth * times <= MOST_NESTED:
+        assert read_json(text) is not None
+    else:
+        with pytest.raises(ba.InvalidInput, match="not valid JSON: is nested too deeply: at most 100"):
+            read_json(text)
+    if depth * times < MOST_NESTED:
+        assert read_toml(toml)
+    elif depth * times > MOST_NESTED:
+        with pytest.raises(ba.InvalidInput, match="not valid TOML: is nested too deeply: at most 100"):
+            read_toml(toml)

@@ -230,7 +230,7 @@ def plain(data: Any) -> Any:
     kind: Any = type(data)
     if kind is float:
         return data if math.isfinite(data) else None
-    if kind is tuple:
+    if kind is tuple or kind is list:
         return [plain(item) for item in data]
     if kind is dict:
         return {name: plain(item) for name, item in data.items()}

@@ -40,12 +40,20 @@ _MOST_NOTED = 50
 LARGEST_FILE = 64 * 2**20
 """Bytes that are read of a file. A pipe may have no end."""
 
+MOST_NESTED = 100
+"""Lists and objects inside each other, in what is read. Deeper ones would exhaust the stack of what works with them."""
+
+
+def too_large(name: str, most: int) -> InvalidInput:
+    """What to raise for a file that goes on after so many bytes."""
+    return InvalidInput(f"{name}: is larger than {most // 2**20} MiB, the most that is read of such a file")
+
 
 def read_bytes(file: BinaryIO, name: str, most: int = LARGEST_FILE) -> bytes:
     """Everything in a file."""
     data = file.read(most + 1)
     if len(data) > most:
-        raise InvalidInput(f"{name}: is larger than {most // 2**20} MiB, the most that is read of such a file")
+        raise too_large(name, most)
     return data
 
 
@@ -75,7 +83,13 @@ def read_toml(text: str) -> dict[str, Any]:
 
 def _parsed(kind: str, parse: Callable[[], Any]) -> Any:
     try:
-        return parse()
+        data = parse()
+        inner: list[Any] = [[data]]
+        for _ in range(MOST_NESTED + 1):
+            parts = (part for one in inner for part in (one.values() if isinstance(one, dict) else one))
+            if not (inner := [part for part in parts if isinstance(part, dict | list)]):
+                return data
+        raise RecursionError
     except InvalidInput:
         raise
     except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
@@ -83,7 +97,7 @@ def _parsed(kind: str, parse: Callable[[], Any]) -> Any:
     except UnicodeDecodeError:
         reason = "is not UTF-8"
     except RecursionError:
-        reason = "is nested too deeply"
+        reason = f"is nested too deeply: at most {MOST_NESTED} lists and objects inside each other are read"
     except ValueError:
         # Python's reader gives up on a whole number of thousands of digits.
         reason = "a number in it has too many digits"

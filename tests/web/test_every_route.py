@@ -27,6 +27,7 @@ BAD_BODIES: dict[str, bytes] = {
     "none": b"",
     "cut off": b'{"results": [',
     "deep": b"[" * 100_000,
+    "nested": b'{"plan": %s, "results": %s}' % (2 * (b"[" * 300 + b"]" * 300,)),
     "twice": b'{"holder": "a", "holder": "b"}',
     "no object": b"[1, 2, 3]",
     "huge number": b'{"n": 1' + b"0" * 5000 + b"}",

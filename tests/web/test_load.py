@@ -37,7 +37,7 @@ def test_load_is_held_by_two_servers() -> None:
     assert run.returncode == 0, run.stderr[-3000:]
     held = json.loads(run.stdout)
     assert (held["errors"], held["watchers_at_the_end"]) == ({}, 20)
-    assert held["requests"] >= 6
+    assert held["ask"]["requests"] == held["tell"]["requests"] >= 6
     # Each watcher has seen how things stood, at least.
     assert held["events"] >= 20
     assert len(held["memory_first"]) == len(held["memory_last"]) == 2

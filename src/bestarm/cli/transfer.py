@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from bestarm.study.files.exchange import Recorded
 
 
+_PIECE = 2**20
+_LARGEST_PIPE = 4 * 2**30
+"""Bytes of a backup that are read from a pipe, which may have no end."""
+
+
 @study_command(place=200)
 def export(
     name: Annotated[
@@ -127,6 +132,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Record past results from CSV or an Excel workbook, or restore a backup (`export --all`); all or nothing."""
+    from bestarm.parsing import read_bytes
     from bestarm.study import Study
     from bestarm.study.files.exchange import import_results, read_columns
 
@@ -151,7 +157,7 @@ def import_(
             how: dict[str, Any] = {"once": not again, "key": key, "columns": meanings, "ignore": ignore or ()}
             if isinstance(study, Study):
                 return import_results(study, file, called, check_far=check_far, **how)
-            return study.tell_csv(file.read(), past=True, check_far=check_far, **how)
+            return study.tell_csv(read_bytes(file, called), past=True, check_far=check_far, **how)
 
     recorded = record_confirmed(record, yes, path)
     if as_json:
@@ -161,17 +167,20 @@ def import_(
 
 
 def _restore(path: str, place: Place, name: str | None, as_json: bool) -> None:
+    from bestarm.parsing import too_large
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.backup import restore_backup
 
     client, new = place.client(), None if name is None else check_text("name", name)
     with results_file(path) as (given, called), tempfile.TemporaryFile() as kept:
-        file = given
-        if path == "-":
+        if not given.seekable():
             # It is read twice.
-            shutil.copyfileobj(given, kept)
+            while kept.tell() <= _LARGEST_PIPE and (piece := given.read(_PIECE)):
+                kept.write(piece)
+            if kept.tell() > _LARGEST_PIPE:
+                raise too_large(called, _LARGEST_PIPE)
             kept.seek(0)
-            file = kept
+        file = given if given.seekable() else kept
         if client is None:
             done = restore_backup(open_storage(place.db, create=True), file, called, name=new, by=whoami())
         else:

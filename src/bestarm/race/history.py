@@ -135,7 +135,7 @@ def read(path: Path) -> tuple[list[Line], int]:
 def _line_in(text: str) -> Line | None:
     try:
         line = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     is_one = isinstance(line, dict) and all(isinstance(line.get(name), kind) for name, kind in _NEEDED.items())
     return line if is_one and line["found"] in get_args(Found) and all(map(_is_limit, line["limits_found"])) else None

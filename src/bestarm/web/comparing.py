@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -75,10 +74,10 @@ def add_comparison(router: APIRouter, served: ServedStudies) -> None:
 
 
 def _compared(snapshot: Snapshot) -> dict[str, Any]:
-    status = json.loads(snapshot.body)
+    status = snapshot.whole
     first, possible = {*status["answered"], status["leader"]}, set(status["candidates"])
     # Sorting keeps the user's order among equals.
-    arms = sorted(status["arms"], key=lambda arm: (arm["name"] not in first, arm["name"] not in possible))
+    arms = sorted(status["arms"], key=lambda arm: (arm.name not in first, arm.name not in possible))
     objective = status["plan"]["objective"]
     return {
         "line": snapshot.row,
@@ -89,8 +88,8 @@ def _compared(snapshot: Snapshot) -> dict[str, Any]:
         "objective": objective["metric"],
         "goal": objective["goal"],
         "arms": [
-            {name: arm[name] for name in ("name", "verdict")}
-            | {name: arm["metrics"][0][name] for name in ("tests", "mean", "low", "high")}
+            {name: getattr(arm, name) for name in ("name", "verdict")}
+            | {name: getattr(arm.metrics[0], name) for name in ("tests", "mean", "low", "high")}
             for arm in arms[:MOST_ARMS]
         ],
         "further": max(0, len(arms) - MOST_ARMS),

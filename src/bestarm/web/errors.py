@@ -12,10 +12,12 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic_core import PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from bestarm.answer import plain
 from bestarm.parsing import read_decimal
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
 from bestarm.study.record.far_values import FarValue
@@ -74,20 +76,14 @@ _KINDS = {
 
 
 def json_bytes(data: Any) -> bytes:
-    """JSON that any parser takes: infinite numbers become null, and lone surrogates question marks."""
+    """JSON that any parser takes: infinite numbers become null, and lone surrogates question marks. Data classes are
+    objects of their fields."""
     try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        text = json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(item) for key, item in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(item) for item in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+        return to_json(data, inf_nan_mode="null")
+    except PydanticSerializationError:
+        # It refuses lone surrogates.
+        text = json.dumps(plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
 def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -9,7 +9,6 @@ from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
 from bestarm import __version__
-from bestarm.answer import plain
 from bestarm.problem import Plan
 from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
@@ -149,10 +148,11 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
         if tag.removeprefix("W/") in known:
             return Response(status_code=304, headers=headers)
-        if accepts_gzip(request.headers):
+        is_zipped = accepts_gzip(request.headers)
+        if is_zipped:
             headers["Content-Encoding"] = "gzip"
-            return Response(snapshot.zipped, headers=headers, media_type="application/json")
-        return Response(snapshot.body, headers=headers, media_type="application/json")
+        body = await served.made(study, snapshot, "zipped" if is_zipped else "body")
+        return Response(body, headers=headers, media_type="application/json")
 
     @router.get("/studies/{study}/pending", response_model=list[models.PendingTest], responses=READ, tags=["studies"])
     async def get_pending(
@@ -220,7 +220,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         ] = None,
     ) -> Response:
         """By how much, at least and at most, an arm performs better than each other; empty if no arm leads."""
-        return json_response(plain(await served.decide(study, lambda one: one.differences(arm))))
+        return json_response(await served.decide(study, lambda one: one.differences(arm)))
 
     @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
     async def get_done(study: Key) -> Response:

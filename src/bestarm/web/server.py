@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import math
 import socket
@@ -182,6 +183,8 @@ def serve(
     # A computing thread gives way to others after this time, in seconds. A request changes threads many times, and
     # would wait that long each time.
     sys.setswitchinterval(0.0005)
+    # Looking for garbage stops all threads. A large study has millions of objects, and none of them is garbage.
+    gc.set_threshold(10_000, 20, 10)
     storage = open_when_ready(storage_url, wait_seconds)
     with listen(host, port) as listener:
         app = create_app(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import gzip
 import itertools
 import math
@@ -14,9 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bestarm.analysis.status.outlook import Outlook
+from bestarm.analysis.status.status import Status, shown_fields
 from bestarm.analysis.status.tests_made import about_tests
 from bestarm.analysis.status.words import about_intervals, question
-from bestarm.answer import plain
+from bestarm.answer import Answer, plain
 from bestarm.client import StudyLine
 from bestarm.noises.shares import as_told
 from bestarm.problem import Constraint, Plan
@@ -38,6 +40,15 @@ _LOOK_EVERY = 1.0
 _MOST_HANDED = 20_000
 """Tests to remember before those that have an outcome are forgotten."""
 
+_ROW_FIELDS = (
+    *("state", "answer", "leader", "progress", "confidence", "tests", "cost", "pending", "waiting"),
+    *("guarantee", "void_because", "answered", "claim", "decided"),
+)
+"""What the list of studies shows of a `Status`."""
+
+_ARMS_AT_ONCE = 2_000
+"""Arms of a large study that are made into JSON in one go."""
+
 _LONG_READ = 0.25
 _MOST_LOGS = 8
 
@@ -53,15 +64,33 @@ class BacklogTooLong(Exception):
     """The study has too many new results to read while other requests wait: see `SharedStudy.catch_up`."""
 
 
-class Snapshot(NamedTuple):
-    """Where a study stood at a version, as data for the list of studies and as JSON ready to send."""
+class Snapshot:
+    """Where a study stood at a version: its line in the list of studies, and everything, which of a large study is made
+    into JSON only if it is looked at."""
 
-    version: Version
-    row: dict[str, Any]
-    body: bytes
-    zipped: bytes
-    seconds: float
-    """How long it took to compute."""
+    def __init__(self, version: Version, row: dict[str, Any], seconds: float, whole: Callable[[], dict[str, Any]]):
+        self.version, self.row = version, row
+        self.seconds = seconds
+        """How long it took to compute."""
+        self._whole = whole
+
+    @functools.cached_property
+    def whole(self) -> dict[str, Any]:
+        """Everything, for `json_bytes`."""
+        return self._whole()
+
+    @functools.cached_property
+    def body(self) -> bytes:
+        """Everything as JSON."""
+        arms, most = self.whole["arms"], _ARMS_AT_ONCE
+        # Making JSON lets no other thread work, so it is made in pieces.
+        pieces = [json_bytes(arms[k : k + most])[1:-1] for k in range(0, len(arms), most)]
+        rest = json_bytes({name: part for name, part in self.whole.items() if name != "arms"})
+        return b"".join((rest[:-1], b',"arms":[', b",".join(pieces), b"]}"))
+
+    @functools.cached_property
+    def zipped(self) -> bytes:
+        return gzip.compress(self.body, compresslevel=3)
 
 
 class _KnownOutlook(NamedTuple):
@@ -209,43 +238,11 @@ class SharedStudy(Study):
 
     def _take_snapshot(self, version: Version) -> Snapshot:
         start = time.perf_counter()
-        status, answer, plan = self.status(), self.answer, self.plan
-        data = status.to_dict()
-        conclusion = None
-        if answer is not None:
-            conclusion = answer.to_dict() | {"warnings": list(status.health.through("file").warnings)}
-            # Every arm has its reason under `arms`.
-            del conclusion["reasons"]
-        whole = {
-            "id": self._record.key,
-            "version": str(version),
-            **data,
-            "plan": plan.to_data(),
-            "question": question(plan),
-            "about_tests": about_tests(plan),
-            "measured": [
-                {
-                    "name": plan.test_names[lead],
-                    "metrics": list(metrics),
-                    "places": [part for part, first in enumerate(plan.leads) if first == lead],
-                    "cost": plan.costs[lead],
-                }
-                for lead, metrics in plan.yields.items()
-            ],
-            "results": _result_words(plan),
-            "about_intervals": about_intervals(plan, brief=True),
-            "answer_text": None if answer is None else str(answer),
-            "conclusion": conclusion,
-            "created": self._record.created,
-            "archived": self._record.archived,
-        }
-        shared = ("state", "answer", "leader", "progress", "confidence", "tests", "cost", "pending", "waiting")
-        row = list_row(self._record, plan) | {name: data[name] for name in (*shared, "guarantee", "void_because")}
-        row |= {"left": len(status.candidates), "answered": list(status.answered), "claim": status.claim}
-        row["decided"] = status.decided
-        body = json_bytes(whole)
-        zipped = gzip.compress(body, compresslevel=3)
-        return Snapshot(version, row, body, zipped, time.perf_counter() - start)
+        status, answer, plan, record = self.status(), self.answer, self.plan, self._record
+        row = list_row(record, plan) | {name: plain(getattr(status, name)) for name in _ROW_FIELDS}
+        row["left"] = len(status.candidates)
+        whole = functools.partial(_whole, version, record, plan, status, answer)
+        return Snapshot(version, row, time.perf_counter() - start, whole)
 
     def recent_log(self, last: int) -> list[Event]:
         """The newest events. For a very long study they may be a few seconds old."""
@@ -330,6 +327,38 @@ class SharedStudy(Study):
     def _optional(self, metrics: Sequence[str], **item: str | int | None) -> dict[str, Any]:
         several = {"metrics": list(metrics)} if self._has_several else {}
         return several | (item if self.plan.items is not None else {})
+
+
+def _whole(version: Version, record: StudyRecord, plan: Plan, status: Status, answer: Answer | None) -> dict[str, Any]:
+    """Everything about a study, as `models.StudyStatus` describes it."""
+    conclusion = None
+    if answer is not None:
+        conclusion = answer.to_dict() | {"warnings": list(status.health.through("file").warnings)}
+        # Every arm has its reason under `arms`.
+        del conclusion["reasons"]
+    return {
+        "id": record.key,
+        "version": str(version),
+        **shown_fields(status),
+        "plan": plan.to_data(),
+        "question": question(plan),
+        "about_tests": about_tests(plan),
+        "measured": [
+            {
+                "name": plan.test_names[lead],
+                "metrics": list(metrics),
+                "places": [part for part, first in enumerate(plan.leads) if first == lead],
+                "cost": plan.costs[lead],
+            }
+            for lead, metrics in plan.yields.items()
+        ],
+        "results": _result_words(plan),
+        "about_intervals": about_intervals(plan, brief=True),
+        "answer_text": None if answer is None else str(answer),
+        "conclusion": conclusion,
+        "created": record.created,
+        "archived": record.archived,
+    }
 
 
 def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:

@@ -30,8 +30,8 @@ T = TypeVar("T")
 MOST_RECORDING = 4
 """Requests to record something in one study that are worked on at once."""
 
-LONG_PLAN = 200_000
-"""Characters of a plan that takes long to read."""
+LONG_PLAN = 50_000
+"""Characters of a plan that takes long to read: a tenth of a second or more."""
 
 MOST_STUDIES = 200
 """Studies kept in memory; the others are read again on demand."""
@@ -251,6 +251,12 @@ class ServedStudies:
         """Where a study stands, computed once for all who ask at the same time."""
         return await self.together(key, "snapshot", lambda: self.decide(key, SharedStudy.snapshot))
 
+    async def made(self, key: int, snapshot: Snapshot, form: Literal["body", "zipped"]) -> bytes:
+        """What a snapshot shows, made once for all who ask at the same time."""
+        study = await self.study(key)
+        what, kind = f"{form} {snapshot.version}", kind_for(len(study.record.plan))
+        return await self.together(key, what, lambda: self.threads.run(kind, lambda: getattr(snapshot, form)))
+
     async def together(self, key: int, what: str, compute: Callable[[], Awaitable[T]]) -> T:
         """Compute something that concurrent callers can share."""
         computation = self._computations.get((key, what))
@@ -299,7 +305,7 @@ class ServedStudies:
                 # A few at a time, in the order of the list: those who look at it must not take the threads of those
                 # who ask and tell.
                 async with self._listing:
-                    study = self._studies.get(key) or self._keep(await self._open(record))
+                    study = await self.study(key)
                     snapshot = await self.snapshot(key)
                 self._rows[key] = snapshot.version, study.entered, snapshot.row
                 self._faults.pop(key, None)

@@ -184,16 +184,23 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
-        data: dict[str, Any] = plain(dataclasses.replace(self, outlook=None))
-        del data["outlook"]
-        data["health"]["notes"] = [note.through("file").to_dict() for note in self.health.notes]
-        if data["awaited"] is not None and data["awaited"]["item"] is None:
-            # As it is in every study without items.
-            del data["awaited"]["item"]
-        for field in UNSAID:
-            if getattr(self, field) == _DEFAULTS[field]:
-                del data[field]
+        data: dict[str, Any] = plain(shown_fields(self))
         return data
+
+
+def shown_fields(status: Status) -> dict[str, Any]:
+    """The fields of `Status.to_dict`, not copied: those of a large study have millions of entries."""
+    data = {name: getattr(status, name) for name in _DEFAULTS if name != "outlook"}
+    notes = [note.through("file").to_dict() for note in status.health.notes]
+    data["health"] = plain(status.health) | {"notes": notes}
+    if status.awaited is not None and status.awaited.item is None:
+        # As it is in every study without items.
+        data["awaited"] = plain(status.awaited)
+        del data["awaited"]["item"]
+    for field in UNSAID:
+        if data[field] == _DEFAULTS[field]:
+            del data[field]
+    return data
 
 
 UNSAID = ("arm_word", "endless", "judges", "blocks", "unasked", "held", "ends")

@@ -123,7 +123,7 @@ def _objects(text: str, path: Path, field: str) -> list[dict[str, Any]]:
         if line.strip():
             try:
                 found = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict):
                 raise InvalidInput(field, str(path), f"line {number} is not a JSON object; the file may be cut off")

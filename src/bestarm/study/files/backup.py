@@ -24,7 +24,7 @@ from bestarm.validation import InvalidInput
 FORMAT = 1
 _ONE, _ALL = "bestarm study", "bestarm studies"
 _BATCH = 5_000
-_LONGEST_LINE = 2**30
+_LONGEST_LINE = 2**28
 _NUMBER = "number"
 """JSON has no infinite numbers. One is an object with this field."""
 
@@ -139,7 +139,7 @@ def check_backup(file: BinaryIO, called: str) -> Backup | BackupOfAll:
     whole = hashlib.sha256()
 
     def read() -> Iterator[bytes]:
-        for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
+        for line in _lines(file):
             yield line
             # So that it is the digest of all lines before.
             whole.update(line)
@@ -183,11 +183,16 @@ def _check_end(line: bytes, digest: str, called: str) -> tuple[int, str]:
         # Without the end of its line, it may be a part of a longer one.
         end = json.loads(line if line.endswith(b"\n") else b"")
         rows, stated = int(end["rows"]), str(end["digest"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise _not_complete(called) from None
     if stated != f"sha256:{digest}":
         raise InvalidInput(f"{called}: is damaged: its digest is not the one in its last line; nothing was restored")
     return rows, stated
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines, a longer one in pieces, which make no sense."""
+    return iter(lambda: file.readline(_LONGEST_LINE), b"")
 
 
 def _not_complete(called: str) -> InvalidInput:
@@ -216,7 +221,7 @@ def _parts(file: BinaryIO, left_out: Collection[str]) -> Iterator[Part]:
     columns: tuple[str, ...] = ()
     rows: list[tuple[Any, ...]] = []
     is_left_out = False
-    for line in file:
+    for line in _lines(file):
         if is_left_out and not line.startswith(b'{"kind"'):
             continue
         try:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from bestarm.parsing import Decimals
+from bestarm.parsing import Decimals, too_large
 from bestarm.study.intake.results_file import BadLines, ResultsFile
 from bestarm.validation import InvalidInput
 
@@ -21,6 +21,8 @@ _DELIMITERS = ",;\t"
 _SEPARATOR = re.compile(r'"?sep=([,;\t])"?', re.IGNORECASE)
 """What some spreadsheets write, and want to read, before the header."""
 _PIECE = 1 << 16
+LARGEST = 256 * 2**20
+"""Bytes that are read of a file of results: some ten million. A pipe may have no end."""
 
 
 @contextlib.contextmanager
@@ -40,6 +42,7 @@ class _Bytes(io.BufferedIOBase):
         self._begun = begun
         self.name = name
         self._is_begun = False
+        self._size = 0
         self.hash = hashlib.sha256()
         self.ends = 0
         """Line ends in what has been read."""
@@ -58,6 +61,9 @@ class _Bytes(io.BufferedIOBase):
                 raise InvalidInput(f"{self.name}: is UTF-16; save it as CSV in UTF-8")
         self.hash.update(data)
         self.ends += data.count(b"\n")
+        self._size += len(data)
+        if self._size > LARGEST:
+            raise too_large(self.name, LARGEST)
         return data
 
     def _read(self) -> bytes:

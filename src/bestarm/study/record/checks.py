@@ -6,6 +6,7 @@ import json
 import math
 import operator
 import shlex
+import weakref
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -38,6 +39,10 @@ def check_can_be_decided(plan: Plan) -> None:
     find_bound(plan.bound)
 
 
+_PLANS: weakref.WeakValueDictionary[str, Plan] = weakref.WeakValueDictionary()
+"""By text, the plans that are in use: a large one takes seconds to read."""
+
+
 class UnreadableStudy(InvalidInput):
     """The study's plan cannot be read here: it is damaged, or a program made it that allowed what this one does not."""
 
@@ -53,7 +58,9 @@ def read_plan(record: StudyRecord) -> Plan:
                 raise ValueError(f"{seed} is not a seed")
         for time in (record.created, record.archived or 0.0):
             datetime.fromtimestamp(time, UTC)
-        return Plan.from_record(read_json(record.plan))
+        plan = _PLANS.get(record.plan) or Plan.from_record(read_json(record.plan))
+        _PLANS[record.plan] = plan
+        return plan
     except (TypeError, ValueError, OSError, OverflowError, RecursionError) as error:
         raise UnreadableStudy("study", record.name, f"its plan cannot be read: {error}") from None
 
@@ -129,10 +136,12 @@ def new_record(
         else:
             # The proof rests on the order of items, and on no choice of the policy.
             seed = seeds.items_seed
+    text = json.dumps(plan.to_data(), ensure_ascii=False)
+    _PLANS[text] = plan
     try:
         return storage.create_study(
             plan.name,
-            json.dumps(plan.to_data(), ensure_ascii=False),
+            text,
             seed,
             by_arrival=by_arrival,
             request=key or "",

@@ -152,6 +152,8 @@ class Decider:
         self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]]
     ) -> list[list[tuple[int, int]]]:
         """Further rounds while `pending` tests are out and the results `waiting` wait for them. None means to wait."""
+        if len(waiting) >= COMPILE_BACKLOG:
+            self._compile(wait=True)
         arms, metrics, values = zip(*waiting, strict=True) if waiting else ((), (), ())
         normal = self._normal(np.array(metrics, np.int64), np.array(values, np.float64))
         return self.policy.propose_ahead(count, pending, list(zip(arms, metrics, normal.tolist(), strict=True)))
