@@ -16,6 +16,7 @@ from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, StudyState
 from bestarm.answer import Answer, Difference, Guarantee
 from bestarm.storage.base import Event, Pending
+from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.study.intake.names import Test
 from bestarm.texts import ARM
 
@@ -68,6 +69,7 @@ class StudyLine:
     progress: float | None = None
     arm_word: str | None = ARM
     waiting: int | None = None
+    project: str = DEFAULT_PROJECT
 
 
 def read(kind: type[T], data: dict[str, Any]) -> T:

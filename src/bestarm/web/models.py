@@ -59,7 +59,10 @@ class Error(BaseModel):
 
 
 class Visitor(BaseModel):
-    """Who a caller is: the name of their token, if they have one, what it allows, and how they showed it."""
+    """Who a caller is: the name of their token, if they have one, what it allows, and how they showed it.
+
+    `role` is the highest that they have in any project; `/api/projects` has that in each.
+    """
 
     name: str | None
     role: Role
@@ -227,6 +230,7 @@ class StudyStatus(BaseModel):
     conclusion: Conclusion | None
     created: float
     archived: float | None
+    project: str
 
 
 _MORE: dict[str, Any] = {

@@ -238,6 +238,7 @@ class SharedStudy(Study):
             "conclusion": conclusion,
             "created": self._record.created,
             "archived": self._record.archived,
+            "project": self._record.project,
         }
         shared = ("state", "answer", "leader", "progress", "confidence", "tests", "cost", "pending", "waiting")
         row = list_row(self._record, plan) | {name: data[name] for name in (*shared, "guarantee", "void_because")}
@@ -361,6 +362,7 @@ def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -
     """A study's line in the list of studies, with what its results say left open, or why it cannot be read."""
     row: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(StudyLine))
     row |= {"id": record.key, "name": record.name, "created": record.created, "archived": record.archived}
+    row |= {"project": record.project}
     row |= {"answered": [], "claim": "", "decided": "", "void_because": [], "error": error}
     if plan is not None:
         objective = plan.objective

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 from bestarm.problem import Plan
 from bestarm.storage.base import Part, Storage, StudyRecord
 from bestarm.storage.errors import NameTaken
+from bestarm.storage.projects import DEFAULT_PROJECT, check_project
 from bestarm.study.record.checks import UnreadableStudy, read_plan
 from bestarm.validation import InvalidInput
 
@@ -59,15 +60,19 @@ def write_backup(storage: Storage, record: StudyRecord, out: TextIO) -> Backup:
     return Backup(record.name, rows, digest)
 
 
-def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str | None = None) -> Backup:
-    """Restore the study in a file, under another `name` if that is given; all of it, or nothing.
+def restore_backup(
+    storage: Storage, file: BinaryIO, called: str, *, name: str | None = None, project: str | None = None
+) -> Backup:
+    """Restore the study in a file, under another `name` or in another `project` if given; all of it, or nothing.
 
     `file` is read twice: it is checked as a whole before anything is written.
     """
+    if project is not None:
+        check_project(project)
     backup = _check_whole(file, called)
     file.seek(0)
     try:
-        storage.restore(_renamed(_parts(file), name))
+        storage.restore(_changed(_parts(file), name, project))
     except NameTaken as error:
         raise NameTaken(f"{error}; --as NAME restores it under another") from None
     except InvalidInput as error:
@@ -140,15 +145,18 @@ def _parts(file: BinaryIO) -> Iterator[Part]:
             table, columns = new
 
 
-def _renamed(parts: Iterator[Part], name: str | None) -> Iterator[Part]:
-    """The same with a study of another name. Its plan is checked in any case."""
+def _changed(parts: Iterator[Part], name: str | None, project: str | None) -> Iterator[Part]:
+    """The same with a study of another name or project. Its plan and its project are checked in any case."""
     for part in parts:
         if part.table != "studies":
             yield part
             continue
+        # Earlier versions wrote none.
+        columns = part.columns if "project" in part.columns else (*part.columns, "project")
         rows = []
         for row in part.rows:
             data = dict(zip(part.columns, row, strict=False))
+            data["project"] = check_project(data.get("project", DEFAULT_PROJECT) if project is None else project)
             record = StudyRecord(0, str(data.get("name")), str(data.get("plan")), 0, 0.0, None, 0)
             try:
                 plan = read_plan(record)
@@ -157,4 +165,4 @@ def _renamed(parts: Iterator[Part], name: str | None) -> Iterator[Part]:
             if name is not None:
                 data |= {"name": name, "plan": Plan.of(plan, name=name).to_json()}
             rows.append(tuple(data.values()))
-        yield part._replace(rows=rows)
+        yield part._replace(columns=columns, rows=rows)
