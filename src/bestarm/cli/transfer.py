@@ -90,6 +90,10 @@ def import_(
     new_name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Restore a backup under this name.")
     ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(metavar="PROJECT", help="Restore a backup into this project, in place of the one that it names."),
+    ] = None,
     yes: Yes = False,
     again: Annotated[bool, typer.Option("--again", help="Take a file that is in the study already.")] = False,
     key: Key = None,
@@ -113,10 +117,11 @@ def import_(
         }.items():
             if given:
                 raise InvalidInput(option, UNSTATED, "is for STUDY FILE, not for a backup")
-        _restore(name, access.db, new_name, as_json)
+        _restore(name, access.db, new_name, project, as_json)
         return
-    if new_name is not None:
-        raise InvalidInput("--as", UNSTATED, "is only for a backup: bestarm import FILE --as NAME")
+    for option, stated in {"--as NAME": new_name, "--project PROJECT": project}.items():
+        if stated is not None:
+            raise InvalidInput(option.split()[0], UNSTATED, f"is only for a backup: bestarm import FILE {option}")
     study, meanings = access.open(name), read_columns(columns)
 
     def record(check_far: bool) -> Recorded:
@@ -133,7 +138,7 @@ def import_(
         say(recorded_words(study, recorded))
 
 
-def _restore(path: str, db: str | None, name: str | None, as_json: bool) -> None:
+def _restore(path: str, db: str | None, name: str | None, project: str | None, as_json: bool) -> None:
     import shutil
     import tempfile
 
@@ -146,7 +151,8 @@ def _restore(path: str, db: str | None, name: str | None, as_json: bool) -> None
             shutil.copyfileobj(file, kept)
             kept.seek(0)
         new = None if name is None else check_text("name", name)
-        made = restore_backup(open_storage(db, create=True), kept if path == "-" else file, called, name=new)
+        storage, source = open_storage(db, create=True), kept if path == "-" else file
+        made = restore_backup(storage, source, called, name=new, project=project)
     if as_json:
         print_json(made._asdict())
     else:

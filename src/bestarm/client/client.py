@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bestarm.client.answers import StudyLine, read
+from bestarm.client.answers import ProjectLine, StudyLine, read
 from bestarm.client.connection import Connection
 from bestarm.client.remote import RemoteStudy
 from bestarm.problem import Plan, Problem
@@ -47,15 +47,20 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def studies(self, *, archived: bool = False) -> list[StudyLine]:
-        """All studies, the newest first; with `archived`, the archived ones too."""
+    def studies(self, *, archived: bool = False, project: str | None = None) -> list[StudyLine]:
+        """All studies, or those of a project, the newest first; with `archived`, the archived ones too."""
         lines: list[StudyLine] = []
+        stated = {} if project is None else {"project": project}
         while True:
             before = {"before": lines[-1].id} if lines else {}
-            page = self._lines(archived=archived, limit=_PAGE, **before)
+            page = self._lines(archived=archived, limit=_PAGE, **stated, **before)
             lines += page
             if len(page) < _PAGE:
                 return lines
+
+    def projects(self) -> list[ProjectLine]:
+        """The projects that the token may see, by name, with its role in each and the numbers of their studies."""
+        return [read(ProjectLine, row) for row in self._connection.get("/api/projects")]
 
     def _lines(self, *, archived: bool, **query: Any) -> list[StudyLine]:
         query |= {"archived": "true" if archived else "false"}
@@ -73,11 +78,15 @@ class Client:
         seed: int | None = None,
         items_seed: int | None = None,
         holder: str | None = None,
+        project: str | None = None,
     ) -> RemoteStudy:
-        """A new study of `problem`; the options are those of `Study.create`."""
+        """A new study of `problem`; the options are those of `Study.create`.
+
+        Without a `project` it belongs to the token's only one, or else to the default project.
+        """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options)
         check_seeds(plan, seed, items_seed)
-        stated = {"seed": seed, "items_seed": items_seed}
+        stated = {"seed": seed, "items_seed": items_seed, "project": project}
         body = {"plan": plan.to_data()} | {name: each for name, each in stated.items() if each is not None}
         row = self._connection.post("/api/studies", body, key=new_key())
         return RemoteStudy(self._connection, row["id"], plan, holder=holder)

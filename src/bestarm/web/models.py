@@ -14,7 +14,7 @@ from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import UNSAID, Status
-from bestarm.client import StudyLine
+from bestarm.client import ProjectLine, StudyLine
 from bestarm.client.answers import NULLS
 from bestarm.storage.base import Event, Pending
 from bestarm.storage.tokens import Role
@@ -124,6 +124,11 @@ class StudyRow(BaseModel):
     `guarantee` is "void" if the results contradict what it rests on, which `void_because` says. `error` says why a
     study cannot be read; what its plan says is null then, if it is the plan that cannot be.
     """
+
+
+@_fields_of(ProjectLine)
+class Project(BaseModel):
+    """A project, the caller's role in it, and how many studies it has that are not archived, and that are."""
 
 
 @_fields_of(Share)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from bestarm.storage.projects import DEFAULT_PROJECT, check_project
-from bestarm.storage.tokens import Role
 from bestarm.web import inputs, models
 from bestarm.web.access import Access, caller_of, who_asks
 from bestarm.web.common import ALWAYS, CHANGE, Key, errors
@@ -18,19 +16,10 @@ from bestarm.web.events import LiveUpdates
 from bestarm.web.studies import ServedStudies
 
 
-class Project(BaseModel):
-    """A project, the caller's role in it, and how many studies it has that are not archived, and that are."""
-
-    name: str
-    role: Role
-    studies: int
-    archived: int
-
-
 def add_projects(router: APIRouter, served: ServedStudies, live: LiveUpdates, access: Access) -> None:
     """Put the routes into the router."""
 
-    @router.get("/projects", response_model=list[Project], responses=errors(*ALWAYS), tags=["projects"])
+    @router.get("/projects", response_model=list[models.Project], responses=errors(*ALWAYS), tags=["projects"])
     async def list_projects(request: Request) -> Response:
         """The projects that the caller may see, by name: those with studies, those that their roles name, and the
         default one."""
