@@ -13,6 +13,7 @@ import httpx
 import pytest
 from tests.lengths import first, lengths
 from tests.tools.patience import PATIENCE
+from tests.tools.postgres import PostgresServer
 from tests.web.service import CSV, JSON, PLAN, TOKEN, client_at, new_study, refused
 
 from bestarm.storage.opening import open_storage
@@ -183,6 +184,18 @@ def test_studies_are_made_and_moved_where_one_manages(service: Service, grants: 
             ]  # fmt: skip
             assert here[0] == here[1]
     assert Grants.of([str(grants)]) == grants
+
+
+def test_the_same_on_postgresql(postgres_server: PostgresServer) -> None:
+    database = postgres_server.new_database()
+    with running(database, token=TOKEN) as url:
+        made = Service(url, database)
+        for route in ("GET /api/studies/{study}", "POST /api/studies/{study}/ask", "POST /api/studies/{study}/move"):
+            test_a_study_that_may_not_be_read_is_as_one_that_is_not_there(made, route, 7)
+        for grants in ALL_GRANTS[::7]:
+            test_what_concerns_several_studies_shows_those_that_may_be_read(made, grants)
+            test_studies_are_made_and_moved_where_one_manages(made, grants)
+        made.client.close()
 
 
 def test_a_route_concerns_all_projects_unless_it_says_otherwise() -> None:
