@@ -186,6 +186,8 @@ def test_every_command_works_on_a_service_or_says_why_not(service: str, database
     assert (tmp_path / "dose.backup").read_text() == (tmp_path / "here.backup").read_text()
     run("report", "dose", "--no-forecast", "-o", "dose.html")
     assert "150 mg" in (tmp_path / "dose.html").read_text()
+    assert "dose is in the project lab-a" in run("move", "dose", "lab-a")
+    assert [row["name"] for row in json.loads(run("projects", "--json"))] == ["default", "lab-a"]
     assert "archived" in run("archive", "dose")
     assert json.loads(run("list", "--json")) == []
     assert json.loads(run("list", "--all", "--json"))[0]["archived"]

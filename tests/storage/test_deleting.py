@@ -56,6 +56,7 @@ def test_nothing_remains_but_an_act(storage: SQLStorage) -> None:
     with pytest.raises(StudyNotArchived, match="'cache': is not archived"):
         storage.delete(key, "bob")
     assert study.status().tests == 4
+    study.move("lab-a")
     study.archive()
     storage.delete(key, "bob")
     assert {name for name, count in rows(storage, key).items() if count} == {"bestarm_acts"}
@@ -63,6 +64,7 @@ def test_nothing_remains_but_an_act(storage: SQLStorage) -> None:
     [act] = storage.acts()
     assert (act.kind, act.who, act.subject, act.study) == ("study deleted", "bob", "cache", key)
     assert act.detail.startswith("6 tests, 4 with an outcome; made 20")
+    assert act.detail.endswith("; in the project lab-a")
     # A repeat, as after a lost connection, changes nothing.
     storage.delete(key, "bob")
     assert storage.acts() == [act]

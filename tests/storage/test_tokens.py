@@ -59,7 +59,11 @@ def test_what_cannot_be_a_token(database_url: str) -> None:
         ("", "read", None, "must be text of 1 to 100"),
         ("x" * 101, "read", None, "must be text of 1 to 100"),
         ("a\nb", "read", None, "must be text of 1 to 100"),
-        ("eve", "admin", None, "must be one of read, work, manage"),
+        ("eve", "admin", None, "role = 'admin': must be read, work or manage, or one of them with @PROJECT"),
+        ("eve", "read, admin@lab", None, "role = 'admin': must be"),
+        ("eve", "read@", None, "role = '': must be text of 1 to 100"),
+        ("eve", "read@a@b", None, "role = 'a@b': must be text of 1 to 100"),
+        ("eve", "", None, "role = '': must be"),
         ("eve", "read", 0.0, "above 0"),
         ("eve", "read", math.inf, "above 0"),
         ("eve", "read", math.nan, "above 0"),
@@ -77,7 +81,8 @@ def test_a_database_of_version_3_gets_tokens(database_url: str) -> None:
     with database.transaction() as connection:
         for table in (schema.tokens, schema.sessions, schema.acts):
             table.drop(connection)
-        connection.exec_driver_sql("ALTER TABLE bestarm_studies DROP COLUMN items_seed")
+        for column in ("items_seed", "project"):
+            connection.exec_driver_sql(f"ALTER TABLE bestarm_studies DROP COLUMN {column}")
         connection.execute(sa.update(schema.schema).values(version=3))
     database.close()
     Database(database_url, upgrade="always").close()

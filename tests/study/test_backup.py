@@ -66,8 +66,8 @@ def backed_up(storage: Storage, name: str) -> tuple[str, Backup]:
     return out.getvalue(), made
 
 
-def restored(storage: Storage, text: str, name: str | None = None) -> Backup:
-    [made] = restore_backup(storage, io.BytesIO(text.encode()), "the file", name=name).studies
+def restored(storage: Storage, text: str, name: str | None = None, project: str | None = None) -> Backup:
+    [made] = restore_backup(storage, io.BytesIO(text.encode()), "the file", name=name, project=project).studies
     return made
 
 
@@ -264,6 +264,33 @@ def _all_signed(lines: list[str]) -> str:
     """As `_signed`, for a file of all studies."""
     body, end = _signed(lines).rsplit("\n", 2)[:2]
     return f"{body}\n" + json.dumps({"studies": 1, **json.loads(end)}) + "\n"
+
+
+def test_the_project_comes_along(tmp_path: Path) -> None:
+    """Unless another is stated. Earlier versions wrote none."""
+    storage = open_storage(tmp_path / "a.db", create=True)
+    study = eventful(storage)
+    study.move("lab-a")
+    text, _ = backed_up(storage, study.name)
+    head, columns, row, *rest = text.splitlines()[:-1]
+    place = json.loads(columns)["columns"].index("project")
+    listed, values = json.loads(columns), json.loads(row)
+    assert (listed["columns"].pop(place), values.pop(place)) == ("project", "lab-a")
+    old = _signed([head, json.dumps(listed), json.dumps(values), *rest])
+    wrong = _signed([head, columns, row.replace('"lab-a"', '"@"'), *rest])
+    for k, (file, stated, expected) in enumerate(
+        [(text, None, "lab-a"), (text, "lab-b", "lab-b"), (old, None, "default"), (old, "lab-b", "lab-b")]
+    ):
+        restored(storage, file, f"copy {k}", stated)
+        copy = ba.Study.open(f"copy {k}", storage=storage)
+        assert (copy.project, copy.record.project) == (expected, expected)
+        assert list(storage.history(copy.record.key)) == list(storage.history(study.record.key))
+    with pytest.raises(ba.InvalidInput, match="the file: cannot be restored: project = '@': must be text"):
+        restored(storage, wrong, "bad")
+    with pytest.raises(ba.InvalidInput, match=r"^project = 'a/b': must be text"):
+        restored(storage, text, "bad", "a/b")
+    assert len(storage.studies()) == 5
+    storage.close()
 
 
 def _signed(lines: list[str]) -> str:

@@ -282,6 +282,10 @@ def _prepare_archive(place: Place, rng: random.Random, mark: int) -> Facts:
     return {"kind": "archived", "before": _times(place, "archived")}
 
 
+def _prepare_move(place: Place, rng: random.Random, mark: int) -> Facts:
+    return {"kind": "moved", "before": _times(place, "moved"), "project": f"project {mark}"}
+
+
 def _prepare_restore(place: Place, rng: random.Random, mark: int) -> Facts:
     place.study.archive()
     return {"kind": "restored", "before": _times(place, "restored")}
@@ -314,6 +318,7 @@ DEEDS = (
     Deed("renew", _prepare_one, _renew, _found_renewed, lasts=False),
     Deed("extend", _prepare_extend, _extend, _noted("amended"), has_own_key=True),
     Deed("archive", _prepare_archive, lambda place, facts: place.study.archive(), _found_since, lasts=False),
+    Deed("move", _prepare_move, lambda place, facts: place.study.move(facts["project"]), _found_since, lasts=False),
     Deed("restore", _prepare_restore, lambda place, facts: place.study.archive(undo=True), _found_since, lasts=False),
 )
 

@@ -23,7 +23,7 @@ def operations() -> list[tuple[str, str]]:
 def test_the_description_has_every_route(service: httpx.Client) -> None:
     found = {f"{method} {path.removeprefix('/api')}" for method, path in operations()}
     verbs = ["ask", "tell", "add", "csv", "correct", "fail", "set-aside", "abandon", "release", "renew", "archive"]
-    verbs += ["extend", "arms/add", "arms/retire", "reserve", "check-far", "delete"]
+    verbs += ["extend", "arms/add", "arms/retire", "reserve", "check-far", "delete", "move"]
     looks = ["differences", "pending", "history", "forecast", "done", "log", "export", "report", "sheet"]
     looks += ["events", "waiting", "backup"]
     assert found == {
@@ -34,6 +34,7 @@ def test_the_description_has_every_route(service: httpx.Client) -> None:
         "get /livez",
         "get /readyz",
         "get /comparison",
+        "get /projects",
         "get /studies",
         "post /studies",
         "get /session",

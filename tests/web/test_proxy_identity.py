@@ -160,8 +160,8 @@ def test_options_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     for words, said in {
         ("--proxy-user-header", USER): "proxy-user-header: needs --trusted-proxies",
         ("--proxy-role", "work"): "proxy-user-header: is needed",
-        (*proxied, "--proxy-role", "boss"): "proxy-role = 'boss': must be a role or GROUP=ROLE",
-        (*proxied, "--proxy-role", "lab=boss"): "proxy-role = 'boss': must be a role or GROUP=ROLE",
+        (*proxied, "--proxy-role", "boss"): "proxy-role = 'boss': must be read, work or manage, or",
+        (*proxied, "--proxy-role", "lab=boss"): "proxy-role = 'boss': must be read, work or manage, or",
         (*proxied, "--proxy-role", "lab=work"): "proxy-role = 'lab=work': needs --proxy-groups-header",
         (*proxied, "--proxy-groups-header", GROUPS): f"proxy-groups-header = '{GROUPS}': needs a role for a group",
         ("--trusted-proxies", "127.0.0.1", "--proxy-user-header", "a b"): "proxy-user-header = 'a b': must be the name",

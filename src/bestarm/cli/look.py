@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bestarm.cli.shared.arguments import AsJson, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.opening import Place, saying_how_to_give_a_token
+from bestarm.cli.shared.opening import Place, check_text, saying_how_to_give_a_token
 from bestarm.cli.shared.show import (
     VERDICT_STYLES,
     age,
@@ -56,38 +56,46 @@ _FIELDS = ("state", "answer", "leader", "guarantee", "void_because", "progress",
 @study_command(place=120)
 def list_(
     show_all: Annotated[bool, typer.Option("--all", help="Archived studies too.")] = False,
+    project: Annotated[str | None, typer.Option(metavar="PROJECT", help="Only those of this project.")] = None,
     *,
     place: Place,
     as_json: AsJson = False,
 ) -> None:
     """List the studies: their state, tests and leader."""
-    where, rows = _rows(place, show_all)
+    from bestarm.storage.projects import DEFAULT_PROJECT
+
+    where, rows = _rows(place, show_all, None if project is None else check_text("project", project))
     if as_json:
         print_json([row.to_dict() for row in rows])
         return
     console = plain_console()
     if not rows:
-        console.print(f"No studies in {shown(where)}{'' if show_all else '; --all lists archived ones too'}.")
+        of = "" if project is None else f" of the project {shown(project)}"
+        console.print(f"No studies{of} in {shown(where)}{'' if show_all else '; --all lists archived ones too'}.")
         return
-    table = new_table("study", "state", "tests", "leader", "evidence", "age", right=("tests", "evidence"))
+    # Without projects there is nothing to tell apart.
+    heads = ["project"] if any(row.record.project != DEFAULT_PROJECT for row in rows) else []
+    table = new_table("study", *heads, "state", "tests", "leader", "evidence", "age", right=("tests", "evidence"))
     for row in rows:
-        table.add_row(*row.cells())
+        name, *cells = row.cells()
+        table.add_row(name, *([shown(row.record.project)] if heads else []), *cells)
     console.print(table)
 
 
-def _rows(place: Place, show_all: bool) -> tuple[str, list[_Listed]]:
+def _rows(place: Place, show_all: bool, project: str | None) -> tuple[str, list[_Listed]]:
     """Where the studies are, without a password, and a row for each."""
     from bestarm.storage.opening import open_storage
 
     if (client := place.client()) is not None:
         with saying_how_to_give_a_token():
-            lines = client.studies(archived=show_all)
+            lines = client.studies(archived=show_all, project=project)
         # It has the newest first.
         rows = [_Listed(line, None if line.state is None else line, line.error or "") for line in reversed(lines)]
         return client.url, rows
     storage = open_storage(place.db)
-    records = (record for record in storage.studies() if show_all or record.archived is None)
-    return storage.url, [_Listed.of(storage, record) for record in records]
+    records = [record for record in storage.studies() if show_all or record.archived is None]
+    wanted = [record for record in records if project in (None, record.project)]
+    return storage.url, [_Listed.of(storage, record) for record in wanted]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +127,7 @@ class _Listed:
         known = {field: getattr(status, field, None) for field in _FIELDS}
         return {
             "study": record.name,
+            "project": record.project,
             **known,
             "void_because": list(known["void_because"] or ()),
             "created": iso_time(record.created),

@@ -64,7 +64,7 @@ def serve(
     proxy_role: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[GROUP=]ROLE",
+            metavar="[GROUP=]ROLE[@PROJECT]",
             help="The role of a group, or of all users; may be given several times.",
             show_default="work",
         ),
@@ -117,10 +117,11 @@ def token(
     what: Annotated[str, typer.Argument(metavar="create|list|revoke", help="Make one, list them, or end one.")],
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its owner: a person or a machine.")] = None,
     role: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="read|work|manage",
-            help="To look; also to ask and tell; also to make, change and archive studies.",
+            metavar="ROLE[@PROJECT]",
+            help="read, to look; work, also to ask and tell; manage, also to make, change and archive studies: in all "
+            "projects, or in one. May be given several times.",
             show_default="work",
         ),
     ] = None,
@@ -138,14 +139,14 @@ def token(
     if (name is None) == (what != "list"):
         reason = "lists them all; leave out NAME" if what == "list" else "needs the NAME of the token"
         raise InvalidInput("token", what, reason)
-    for option, given in (("--role", role), ("--days", days)):
+    for option, given in (("--role", role or None), ("--days", days)):
         if given is not None and what != "create":
             raise InvalidInput(option, UNSTATED, "goes with create")
     storage = open_storage(db, create=what == "create")
     if name is None:
         _print(storage.tokens(), as_json)
     elif what == "create":
-        made, kept = storage.make_token(check_text("name", name), role or "work", days, by=whoami())
+        made, kept = storage.make_token(check_text("name", name), ",".join(role or ["work"]), days, by=whoami())
         if as_json:
             print_json(_data(kept) | {"token": made})
             return

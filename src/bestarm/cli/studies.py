@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Reason, StudyName
+from bestarm.cli.shared.arguments import AsJson, Project, Reason, StudyName
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import Access, Place, check_text, load_plan, saying_how_to_give_a_token, whoami
 from bestarm.cli.shared.show import counted, plain_console, print_json, say
@@ -38,6 +38,7 @@ def new(
             show_default="random",
         ),
     ] = None,
+    project: Project = None,
     *,
     place: Place,
     as_json: AsJson = False,
@@ -48,6 +49,7 @@ def new(
     from bestarm.study.record.seeds import Seeds, seeds_of
 
     stated: dict[str, Any] = {"name": name, "seed": seed, "items_seed": items_seed}
+    stated |= {} if project is None else {"project": check_text("project", project)}
     given, client = load_plan(source), place.client()
     study: AnyStudy
     if client is None:

@@ -122,6 +122,10 @@ def import_(
     new_name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Restore a backup under this name.")
     ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(metavar="PROJECT", help="Restore a backup into this project, in place of the one that it names."),
+    ] = None,
     yes: Yes = False,
     again: Annotated[bool, typer.Option("--again", help="Take a file that is in the study already.")] = False,
     key: Key = None,
@@ -146,10 +150,11 @@ def import_(
         }.items():
             if given:
                 raise InvalidInput(option, UNSTATED, "is for STUDY FILE, not for a backup")
-        _restore(name, access.place, new_name, as_json)
+        _restore(name, access.place, new_name, project, as_json)
         return
-    if new_name is not None:
-        raise InvalidInput("--as", UNSTATED, "is only for a backup: bestarm import FILE --as NAME")
+    for option, stated in {"--as NAME": new_name, "--project PROJECT": project}.items():
+        if stated is not None:
+            raise InvalidInput(option.split()[0], UNSTATED, f"is only for a backup: bestarm import FILE {option}")
     study, meanings = access.open(name), read_columns(columns)
 
     def record(check_far: bool) -> Recorded:
@@ -166,7 +171,7 @@ def import_(
         say(recorded_words(study, recorded))
 
 
-def _restore(path: str, place: Place, name: str | None, as_json: bool) -> None:
+def _restore(path: str, place: Place, name: str | None, project: str | None, as_json: bool) -> None:
     from bestarm.parsing import too_large
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.backup import restore_backup
@@ -182,10 +187,11 @@ def _restore(path: str, place: Place, name: str | None, as_json: bool) -> None:
             kept.seek(0)
         file = given if given.seekable() else kept
         if client is None:
-            done = restore_backup(open_storage(place.db, create=True), file, called, name=new, by=whoami())
+            storage = open_storage(place.db, create=True)
+            done = restore_backup(storage, file, called, name=new, project=project, by=whoami())
         else:
             with saying_how_to_give_a_token():
-                done = client.restore(file, new)
+                done = client.restore(file, new, project=project)
     if as_json:
         print_json(done._asdict() | {"studies": [one._asdict() for one in done.studies]})
         return

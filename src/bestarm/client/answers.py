@@ -16,6 +16,8 @@ from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, StudyState
 from bestarm.answer import Answer, Difference, Guarantee
 from bestarm.storage.base import Event, Pending
+from bestarm.storage.projects import DEFAULT_PROJECT
+from bestarm.storage.tokens import Role
 from bestarm.study.intake.names import Test
 from bestarm.texts import ARM
 
@@ -68,6 +70,17 @@ class StudyLine:
     progress: float | None = None
     arm_word: str | None = ARM
     waiting: int | None = None
+    project: str = DEFAULT_PROJECT
+
+
+@dataclasses.dataclass(frozen=True)
+class ProjectLine:
+    """A project, the token's role in it, and how many studies it has that are not archived, and that are."""
+
+    name: str
+    role: Role
+    studies: int
+    archived: int
 
 
 def read(kind: type[T], data: dict[str, Any]) -> T:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from bestarm.client.answers import StudyLine, read
+from bestarm.client.answers import ProjectLine, StudyLine, read
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.remote import RemoteStudy
 from bestarm.parsing import read_json
@@ -51,15 +51,20 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def studies(self, *, archived: bool = False) -> list[StudyLine]:
-        """All studies, the newest first; with `archived`, the archived ones too."""
+    def studies(self, *, archived: bool = False, project: str | None = None) -> list[StudyLine]:
+        """All studies, or those of a project, the newest first; with `archived`, the archived ones too."""
         lines: list[StudyLine] = []
+        stated = {} if project is None else {"project": project}
         while True:
             before = {"before": lines[-1].id} if lines else {}
-            page = self._lines(archived=archived, limit=_PAGE, **before)
+            page = self._lines(archived=archived, limit=_PAGE, **stated, **before)
             lines += page
             if len(page) < _PAGE:
                 return lines
+
+    def projects(self) -> list[ProjectLine]:
+        """The projects that the token may see, by name, with its role in each and the numbers of their studies."""
+        return [read(ProjectLine, row) for row in self._connection.get("/api/projects")]
 
     def _lines(self, *, archived: bool, **query: Any) -> list[StudyLine]:
         query |= {"archived": "true" if archived else "false"}
@@ -77,11 +82,15 @@ class Client:
         seed: int | None = None,
         items_seed: int | None = None,
         holder: str | None = None,
+        project: str | None = None,
     ) -> RemoteStudy:
-        """A new study of `problem`; the options are those of `Study.create`."""
+        """A new study of `problem`; the options are those of `Study.create`.
+
+        Without a `project` it belongs to the token's only one, or else to the default project.
+        """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options)
         check_seeds(plan, seed, items_seed)
-        stated = {"seed": seed, "items_seed": items_seed}
+        stated = {"seed": seed, "items_seed": items_seed, "project": project}
         body = {"plan": plan.to_data()} | {name: each for name, each in stated.items() if each is not None}
         row = self._connection.post("/api/studies", body, key=new_key())
         return RemoteStudy(self._connection, row["id"], plan, holder=holder)
@@ -106,15 +115,16 @@ class Client:
         path = "/api/backup" if name is None else f"/api/studies/{self._find(name)}/backup"
         self._connection.get_file(path, file)
 
-    def restore(self, file: BinaryIO, name: str | None = None) -> Restored:
+    def restore(self, file: BinaryIO, name: str | None = None, *, project: str | None = None) -> Restored:
         """Restore a file of one study, under another `name` if that is given, or of all studies: all of it, or nothing.
 
-        Of all studies, those whose names are taken are left out.
+        Of all studies, those whose names are taken are left out. With a `project`, all are restored into that one.
         """
         # Better refused now than when a large file has been sent.
         self._connection.get("/api/session")
         try:
-            done = self._connection.post_file("/api/backup", file, {} if name is None else {"name": name})
+            stated = {key: value for key, value in (("name", name), ("project", project)) if value is not None}
+            done = self._connection.post_file("/api/backup", file, stated)
         except Unanswered as error:
             raise error.advised("the list of studies says whether they are there") from None
         return Restored([Backup(**one) for one in done["studies"]], done["there"], done["differ"])

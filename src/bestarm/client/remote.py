@@ -21,6 +21,7 @@ from bestarm.answer import Answer, Difference
 from bestarm.client.answers import read, read_answer, read_event, read_forecast, read_pending, read_test
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.files import FileTransfer
+from bestarm.client.place import RemotePlace
 from bestarm.client.sending import MOST_AT_ONCE, checked_batch, given_result, in_parts, named_test, told_result
 from bestarm.problem import Amount, Budget, Plan
 from bestarm.problem.blocks import BlockOrder
@@ -40,7 +41,7 @@ from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
 
 
-class RemoteStudy(FileTransfer):
+class RemoteStudy(RemotePlace, FileTransfer):
     """A study on a server, with the methods and properties of `bestarm.Study`."""
 
     def __init__(self, connection: Connection, key: int, plan: Plan, *, holder: str | None = None) -> None:
@@ -279,10 +280,6 @@ class RemoteStudy(FileTransfer):
         self._post("reserve", {"share": share}, key=new_key())
         self._status()
 
-    def archive(self, *, undo: bool = False) -> None:
-        """Put the study away: it can be read and not changed."""
-        self._connection.post(f"/api/studies/{self.id}/archive", {"undo": undo})
-
     # ------------------------------------------------------------------------------------- where the study is
 
     def _status(self) -> dict[str, Any]:
@@ -306,12 +303,6 @@ class RemoteStudy(FileTransfer):
     def answer(self) -> Answer | None:
         """What the study concludes, with the reasons for every arm; None while it is running."""
         return read_answer(self._status())
-
-    @property
-    def archived(self) -> float | None:
-        """When the study was put away, in seconds since 1970; None if it is not."""
-        when: float | None = self._status()["archived"]
-        return when
 
     @property
     def confidence(self) -> float:

@@ -24,6 +24,7 @@ from bestarm.storage.audit import AuditEntry as AuditEntry
 from bestarm.storage.audit import AuditLine as AuditLine
 from bestarm.storage.audit import audit_of
 from bestarm.storage.columns import Given
+from bestarm.storage.projects import DEFAULT_PROJECT
 
 # The words of the contract. Other modules import them from here.
 from bestarm.storage.rows import Act as Act
@@ -82,6 +83,9 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     notes_authors: bool = False
     """Whether `create_study` takes `author`, who makes the study, and logs it."""
 
+    keeps_projects: bool = False
+    """Whether studies can be in other projects than "default"."""
+
     @abc.abstractmethod
     def create_study(
         self,
@@ -93,10 +97,12 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         request: str = "",
         items_seed: int | None = None,
         author: str = "",
+        project: str = DEFAULT_PROJECT,
     ) -> StudyRecord:
-        """A new study. `NameTaken` if the name is taken, unless by the same `request`.
+        """A new study. `NameTaken` if the name is taken in any project, unless in this one by the same `request`.
 
         `items_seed` is stated only for studies with items, and `author` always, if the storage says that it keeps it.
+        `project` is stated only if it is not "default", and the storage keeps projects.
         """
 
     @abc.abstractmethod
@@ -117,21 +123,44 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         """The study with that key."""
         return next((record for record in self.studies() if record.key == key), None)
 
+    def project_of(self, key: int) -> str | None:
+        """The project of the study with that key; None if there is no such study."""
+        found = self.study(key)
+        return None if found is None else found.project
+
+    def projects(self) -> dict[str, tuple[int, int]]:
+        """The projects that have studies: how many that are not archived, and that are."""
+        return {DEFAULT_PROJECT: self.count_studies()}
+
+    def move(self, key: int, project: str, holder: str) -> None:
+        """Put a study into another project, archived or not. The log says so, and the revision grows."""
+        raise InvalidInput("project", project, f"the storage {self.url!r} keeps no projects")
+
     def count_studies(self) -> tuple[int, int]:
         """How many studies there are that are not archived, and that are."""
         is_archived = [record.archived is not None for record in self.studies()]
         return is_archived.count(False), is_archived.count(True)
 
     def newest(
-        self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
+        self,
+        limit: int,
+        *,
+        before: int | None = None,
+        archived: Archived = "true",
+        contains: str = "",
+        projects: Collection[str] | None = None,
     ) -> list[StudyRecord]:
-        """Up to `limit` studies, newest first, whose key is below `before` and whose name has `contains` in it."""
+        """Up to `limit` studies, newest first, whose key is below `before` and whose name has `contains` in it.
+
+        `projects` are those that they may be in. They are stated only if the storage keeps projects.
+        """
         wanted = [
             record
             for record in reversed(self.studies())
             if (before is None or record.key < before)
             and (archived == "true" or (record.archived is not None) == (archived == "only"))
             and contains.lower() in record.name.lower()
+            and (projects is None or record.project in projects)
         ]
         return wanted[:limit]
 

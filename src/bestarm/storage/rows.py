@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bestarm.storage.projects import DEFAULT_PROJECT
+
 Telling = tuple[int, float] | tuple[int, float, *tuple[float, ...]]
 """A test and its values."""
 
@@ -23,11 +25,12 @@ class StudyRecord(NamedTuple):
     created: float
     archived: float | None
     revision: int
-    """Grows when something in the past changes (a correction), or the plan. Readers then start over."""
+    """Grows when something in the past changes (a correction), or the plan or project. Readers then start over."""
     by_arrival: bool = False
     """Whether results count in the order in which they arrive, not in the order in which their tests were issued."""
     items_seed: int | None = None
     """The seed of the random order of items. None without items, and in studies made before it was kept."""
+    project: str = DEFAULT_PROJECT
 
     @property
     def order_seed(self) -> int:
@@ -149,6 +152,7 @@ EventKind = Literal[
     "amended",
     "archived",
     "restored",
+    "moved",
     "remarked",
 ]
 

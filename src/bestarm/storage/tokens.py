@@ -9,12 +9,14 @@ import hashlib
 import math
 import secrets
 import time
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, get_args
 
+from bestarm.storage.projects import DEFAULT_PROJECT, check_project
 from bestarm.validation import InvalidInput
 
 Role = Literal["read", "work", "manage"]
-"""What a token allows: to look; also to ask and tell; also to make, change and archive studies."""
+"""What a caller may do: look; also ask and tell; also make, change and archive studies."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 """Each allows all that those before it allow."""
@@ -31,11 +33,16 @@ class Token(NamedTuple):
     """What is known of a token."""
 
     name: str
-    role: Role
+    role: str
+    """The roles that it grants, as `Grants` reads and writes them."""
     digest: str
     created: float
     expires: float | None = None
     revoked: float | None = None
+
+    @property
+    def grants(self) -> Grants:
+        return Grants.of([self.role])
 
     def fault(self, now: float) -> str:
         """Why it is no longer accepted; empty if it is."""
@@ -68,17 +75,74 @@ def allows(role: Role, needed: Role) -> bool:
     return ROLES.index(role) >= ROLES.index(needed)
 
 
+class Grants(NamedTuple):
+    """The roles that a caller has: one in all projects, and those in single projects.
+
+    >>> grants = Grants.of(["read", "manage@lab-a"])
+    >>> grants.role_in("lab-a"), grants.role_in("lab-b"), str(grants)
+    ('manage', 'read', 'read, manage@lab-a')
+    """
+
+    everywhere: Role | None
+    """The role in all projects, those to come included."""
+    by_project: Mapping[str, Role] = {}
+
+    @classmethod
+    def of(cls, stated: Iterable[str], field: str = "role") -> Grants:
+        """Grants as a user states them: ROLE or ROLE@PROJECT, several in a text with commas between them."""
+        everywhere: Role | None = None
+        by_project: dict[str, Role] = {}
+        for word in (part.strip() for text in stated for part in text.split(",")):
+            role, at, project = word.partition("@")
+            if not at:
+                everywhere = _higher(everywhere, _check_role(role, field))
+            else:
+                check_project(project, field)
+                by_project[project] = _higher(by_project.get(project), _check_role(role, field))
+        return cls(everywhere, by_project)
+
+    def __str__(self) -> str:
+        limited = (f"{role}@{project}" for project, role in sorted(self.by_project.items()))
+        return ", ".join([*([self.everywhere] if self.everywhere else []), *limited])
+
+    def role_in(self, project: str) -> Role | None:
+        """The role in a project; None if they may not know of it."""
+        limited = self.by_project.get(project)
+        return self.everywhere if limited is None else _higher(self.everywhere, limited)
+
+    @property
+    def highest(self) -> Role:
+        """The highest role that they have in any project."""
+        return max(filter(None, (self.everywhere, *self.by_project.values())), key=ROLES.index)
+
+    @property
+    def visible(self) -> frozenset[str] | None:
+        """The projects that they may read; None if that is all of them."""
+        return frozenset(self.by_project) if self.everywhere is None else None
+
+    @property
+    def usual_project(self) -> str:
+        """Where a study goes for which no project is stated: to their only project, or else the default one."""
+        return next(iter(self.by_project)) if self.everywhere is None and len(self.by_project) == 1 else DEFAULT_PROJECT
+
+
+def _higher(one: Role | None, other: Role) -> Role:
+    return other if one is None else max(one, other, key=ROLES.index)
+
+
 def token_digest(token: str) -> str:
     """What is kept of a token, and looked for."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def check_role(role: object) -> Role:
+def _check_role(role: object, field: str) -> Role:
     """A role as a user gives it."""
     for known in ROLES:
         if role == known:
             return known
-    raise InvalidInput("role", role, f"must be one of {', '.join(ROLES)}", ROLES)
+    raise InvalidInput(
+        field, role, f"must be {', '.join(ROLES[:-1])} or {ROLES[-1]}, or one of them with @PROJECT", ROLES
+    )
 
 
 def check_token_name(name: object) -> str:
@@ -110,6 +174,7 @@ class TokenKeeper:
     def make_token(self, name: str, role: str, days: float | None = None, *, by: str = "") -> tuple[str, Token]:
         """A new token, which cannot be had again, and what is kept of it. It expires after `days`, if given.
 
+        `role` is a role in all projects, or ROLE@PROJECT, or several of these with commas between them.
         `by` is who makes it, for the audit.
         """
         raise InvalidInput("storage", self.url, "keeps no tokens; use an SQLite file or a PostgreSQL database")

@@ -17,14 +17,15 @@ from bestarm.storage.columns import Columns
 from bestarm.storage.errors import BlockTaken, BlockUnfinished, OutcomeUnknown
 from bestarm.storage.keys import check_key
 from bestarm.storage.opening import open_storage
+from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.study.asking import AlreadyTold as AlreadyTold  # re-exported
-from bestarm.study.asking import Asking
 from bestarm.study.intake.blocks import ends_of_blocks, refused_block
 from bestarm.study.intake.frames import record_frame
 from bestarm.study.intake.items import MeasuredItems
 from bestarm.study.intake.names import Test as Test  # re-exported
 from bestarm.study.intake.new_results import GivenResult, NewResults, read_given
 from bestarm.study.intake.values import Result, check_metric, check_names
+from bestarm.study.place import Placed
 from bestarm.study.record.amending import changed_words, extended, raised, with_arms, with_reserve, without_arm
 from bestarm.study.record.checks import check_can_be_decided, find_record, new_record, read_plan
 from bestarm.study.record.clock import hours_since
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Study(Asking):
+class Study(Placed):
     """A durable study. Make one with `create`, come back to it with `open`, from any number of processes.
 
     >>> import bestarm as ba
@@ -70,6 +71,7 @@ class Study(Asking):
         seed: int | None = None,
         items_seed: int | None = None,
         holder: str | None = None,
+        project: str = DEFAULT_PROJECT,
     ) -> Study:
         """A new study of `problem`, kept in `storage`: a path, a URL, or by default what `BESTARM_DB` says.
 
@@ -80,12 +82,14 @@ class Study(Asking):
         `seed` is for random choices of the policy, `items_seed` for the random order of the items. Both are drawn at
         random and recorded unless they are stated, to repeat a study. Never use an `items_seed` again for arms that
         were improved after a study on the same items: the guarantee would be void.
+
+        `project` is the project that it belongs to.
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options, budget=budget)
         seeds = choose_seeds(plan, seed, items_seed)
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
-        return cls(kept, new_record(kept, plan, seeds, author=holder), holder=holder)
+        return cls(kept, new_record(kept, plan, seeds, author=holder, project=project), holder=holder)
 
     @classmethod
     def open(
@@ -379,12 +383,6 @@ class Study(Asking):
             raise refused_block(self.plan.blocks, error) from None
         except OutcomeUnknown as error:
             raise error.advised("`bestarm log` says whether it was done") from error
-        with self._lock:
-            self._look()
-
-    def archive(self, *, undo: bool = False) -> None:
-        """Put the study away: it can be read but not changed."""
-        self._storage.archive(self._record.key, self.holder, undo=undo)
         with self._lock:
             self._look()
 

@@ -13,10 +13,11 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from bestarm.storage.base import Storage
-from bestarm.storage.tokens import SERVICE_NAME, Role, Session, allows, token_digest
-from bestarm.web.errors import Refusal
+from bestarm.storage.tokens import SERVICE_NAME, Grants, Role, Session, allows, token_digest
+from bestarm.validation import NotFound
+from bestarm.web.errors import Refusal, no_such_study
 from bestarm.web.proxy_identity import ProxyIdentity
-from bestarm.web.roles import ANYBODY, Needed
+from bestarm.web.roles import ANYBODY, Demand
 from bestarm.web.sessions import cookie_of, new_cookie, sealed
 
 T = TypeVar("T")
@@ -38,26 +39,57 @@ Through = Literal["nothing", "token", "session", "proxy"]
 """How callers show who they are."""
 
 
+_ALL = Grants("manage")
+
+
 class Caller(NamedTuple):
     """Who makes a request, and what they may do."""
 
     name: str | None
     """Who they are: the name of their token, or the user that a proxy names. None without a token."""
-    role: Role
+    grants: Grants
     through: Through = "nothing"
     key: str | None = None
     """The digest of their token or session, if the database may say that it is over."""
+    project: str | None = None
+    """The project of the study that the request is about. Not looked up if they have the same role in all."""
+
+    @property
+    def role(self) -> Role:
+        """Their role where the request leads: in the study's project, or the highest that they have in any."""
+        if self.project is None:
+            return self.grants.highest
+        role = self.grants.role_in(self.project)
+        assert role is not None, "those without a role in its project are not admitted to a study"
+        return role
 
     @property
     def is_by_browser(self) -> bool:
         """Whether a browser says who they are, unasked, so that a page of another site could make it send requests."""
         return self.through in ("session", "proxy")
 
-    def check(self, needed: Needed) -> None:
-        """Refuse what the role does not allow."""
-        if needed != ANYBODY and not allows(self.role, needed):
-            reason = f"this needs the role {needed}; {self.name!r} has the role {self.role}"
-            raise Refusal(403, reason, None if self.through == "proxy" else "Authorization")
+    def check(self, demand: Demand) -> None:
+        """Refuse what their role does not allow."""
+        if demand.role != ANYBODY:
+            where = " in all projects" if demand.everywhere and self.grants.by_project else ""
+            where = where or (f" in the project {self.project!r}" if self.project is not None else "")
+            self._check(self.grants.everywhere if demand.everywhere else self.role, demand.role, where)
+
+    def check_project(self, project: str) -> None:
+        """Refuse to put a study into a project in which they may not. It need not have any yet."""
+        self._check(self.grants.role_in(project), "manage", f" in the project {project!r}", "project")
+
+    def _check(self, role: Role | None, needed: Role, where: str, field: str | None = None) -> None:
+        if role is None or not allows(role, needed):
+            reason = f"this needs the role {needed}{where}; {self.name!r} has the role {self.grants}"
+            raise Refusal(403, reason, field or (None if self.through == "proxy" else "Authorization"))
+
+    def visible(self, project: str | None = None) -> frozenset[str] | None:
+        """The projects that they may read, or of these the one that they ask for; None if that is all of them."""
+        visible = self.grants.visible
+        if project is None:
+            return visible
+        return frozenset({project}) if visible is None or project in visible else frozenset()
 
     def holder(self, given: str | None, address: str) -> str:
         """The name under which they hold tests: their own, perhaps with that of a machine."""
@@ -71,7 +103,7 @@ class Caller(NamedTuple):
         return given
 
 
-ANONYMOUS = Caller(None, "manage")
+ANONYMOUS = Caller(None, _ALL)
 """A caller on this machine, when no token is needed."""
 
 
@@ -112,7 +144,7 @@ class Access:
             digest = token_digest(_bearer(headers))
             # Compared in constant time, and by digest so that not even the length shows.
             if self._own_digest is not None and hmac.compare_digest(digest, self._own_digest):
-                return Caller(SERVICE_NAME, "manage", "token")
+                return Caller(SERVICE_NAME, _ALL, "token")
             return await self._with_token(digest, "token", digest)
         cookie = cookie_of(headers)
         if cookie is None:
@@ -122,7 +154,7 @@ class Access:
         if session is None:
             raise _unknown("this session is over; sign in again")
         if self._own is not None and hmac.compare_digest(session.token, sealed(cookie, self._own)):
-            return Caller(SERVICE_NAME, "manage", "session", key)
+            return Caller(SERVICE_NAME, _ALL, "session", key)
         return await self._with_token(session.token, "session", key)
 
     async def open_session(self, headers: Headers) -> tuple[str, Session]:
@@ -141,11 +173,32 @@ class Access:
             await self._ask(lambda storage: storage.end_session(key))
             self._known.pop(f"session {key}", None)
 
-    async def is_still_allowed(self, caller: Caller) -> bool:
-        """Whether something that a caller was allowed to start may go on."""
-        if caller.key is None:
-            return True
+    async def admit(self, scope: Scope, study: int, demand: Demand) -> None:
+        """Refuse a request about a study that the caller may not make. If they may not read it, there is none."""
+        scope[CALLER] = caller = await self.at(caller_of(scope), study)
+        caller.check(demand)
+
+    async def at(self, caller: Caller, study: int) -> Caller:
+        """The caller as one who asks about a study, with the role that they have in its project. `NotFound` if they may
+        not read it, as if there were none."""
+        if not caller.grants.by_project:
+            return caller
+        project = await self._cached(f"study {study}", lambda storage: storage.project_of(study))
+        if project is None or caller.grants.role_in(project) is None:
+            raise no_such_study(study)
+        return caller._replace(project=project)
+
+    def forget_project(self, study: int) -> None:
+        """A study was moved."""
+        self._known.pop(f"study {study}", None)
+
+    async def is_still_allowed(self, caller: Caller, study: int | None = None) -> bool:
+        """Whether something that a caller was allowed to start, perhaps about one study, may go on."""
         try:
+            if study is not None:
+                await self.at(caller, study)
+            if caller.key is None:
+                return True
             if caller.through == "token":
                 await self._with_token(caller.key, "token", caller.key)
                 return True
@@ -153,6 +206,8 @@ class Access:
             if session is not None and caller.name != SERVICE_NAME:
                 await self._with_token(session.token, "session", caller.key)
             return session is not None
+        except NotFound:
+            return False
         except Refusal as refusal:
             # If the database is out of reach, there is no news.
             return refusal.status != 401
@@ -165,7 +220,7 @@ class Access:
         token, now = found
         if fault := token.fault(now):
             raise _unknown(f"the token {token.name!r} {fault}")
-        return Caller(token.name, token.role, through, key)
+        return Caller(token.name, token.grants, through, key)
 
     async def _session(self, key: str) -> Session | None:
         return await self._cached(f"session {key}", lambda storage: storage.find_session(key))

@@ -98,6 +98,7 @@ def create_app(
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.live = live
+    app.state.access = access
     app.state.limits = limits
     handle_errors(app, served.storage.url)
     app.include_router(make_router(served, live, limits, access, metrics))

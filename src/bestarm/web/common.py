@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Request
 from fastapi.routing import APIRoute
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
@@ -18,7 +18,7 @@ from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.access import caller_of
 from bestarm.web.errors import Refusal
-from bestarm.web.roles import ANYBODY, needed
+from bestarm.web.roles import ANYBODY, demand
 
 
 def _digits(text: Any) -> Any:
@@ -33,12 +33,14 @@ DIGITS = BeforeValidator(_digits)
 
 Key = Annotated[int, Path(ge=1, le=2**31 - 1, description="The study's number."), DIGITS]
 
+_KEY: TypeAdapter[int] = TypeAdapter(Key)
+
 _REASONS = {
     400: "The body is not valid JSON.",
     401: "The token is missing or wrong, has been revoked, or has expired.",
-    403: "The token's role does not allow it. Without tokens: the Host is not this machine, or the request comes from "
+    403: "The token's roles do not allow it. Without tokens: the Host is not this machine, or the request comes from "
     "another site.",
-    404: "There is no such study or test.",
+    404: "There is no such study or test, or the study is in a project that the token may not read.",
     408: "The body took too long.",
     409: "The test has another outcome, or the name is taken.",
     413: "The body is too large.",
@@ -73,11 +75,13 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        needs = needed(self.methods or (), self.path)
+        needs = demand(self.methods or (), self.path)
 
         async def strict(request: Request) -> Response:
-            if needs != ANYBODY:
+            if needs.role != ANYBODY:
                 caller_of(request.scope).check(needs)
+                if (study := _study_in(request)) is not None:
+                    await request.app.state.access.admit(request.scope, study, needs)
             if request.method == "POST":
                 # A form of another site cannot send these types without permission, so it cannot post through a user's
                 # browser.
@@ -91,6 +95,14 @@ class StrictRoute(APIRoute):
             return await handle(request)
 
         return strict
+
+
+def _study_in(request: Request) -> int | None:
+    """The number of the study that a request is about. One that cannot be read is refused by the route."""
+    try:
+        return _KEY.validate_python(request.path_params.get("study"))
+    except ValidationError:
+        return None
 
 
 def _read_body(body: bytes) -> Any:

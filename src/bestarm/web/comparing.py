@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from bestarm.analysis.standing.arms import Verdict
 from bestarm.validation import InvalidInput
 from bestarm.web import models
+from bestarm.web.access import Access, caller_of
 from bestarm.web.common import READ
 from bestarm.web.errors import json_response
 from bestarm.web.shared import Snapshot
@@ -51,11 +52,12 @@ class ComparedStudy(BaseModel):
     further: int
 
 
-def add_comparison(router: APIRouter, served: ServedStudies) -> None:
+def add_comparison(router: APIRouter, served: ServedStudies, access: Access) -> None:
     """Put the route into the router."""
 
     @router.get("/comparison", response_model=list[ComparedStudy], responses=READ, tags=["studies"])
     async def compare_studies(
+        request: Request,
         studies: Annotated[
             str,
             Query(
@@ -69,6 +71,9 @@ def add_comparison(router: APIRouter, served: ServedStudies) -> None:
         keys = list(dict.fromkeys(int(number) for number in studies.split(",")))
         if len(keys) > MOST_STUDIES:
             raise InvalidInput("studies", studies, f"there can be at most {MOST_STUDIES} side by side")
+        caller = caller_of(request.scope)
+        for key in keys:
+            await access.at(caller, key)
         found = await asyncio.gather(*(served.snapshot(key) for key in keys))
         return json_response(await served.threads.run("slow", lambda: [_compared(snapshot) for snapshot in found]))
 

@@ -43,5 +43,6 @@ class Compression:
         if accepts_gzip(headers) and is_own and not scope["path"].endswith("/events"):
             await self._zipping(scope, receive, send)
             return
-        kept = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
-        await self._app({**scope, "headers": kept}, receive, send)
+        # In place: routes note in the scope, for the guard and the access log, who asked and what they did.
+        scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+        await self._app(scope, receive, send)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from bestarm.noises import noise_schema
 from bestarm.problem import Plan
-from bestarm.web.roles import ANYBODY, needed
+from bestarm.web.roles import ANYBODY, demand
 
 _TOKENS = (
     "A token of the service. Each operation lists the role that it needs: read, work or manage, each of which allows "
@@ -48,7 +48,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
         whole["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": _TOKENS}}
         for path, operations in whole["paths"].items():
             for method, operation in operations.items():
-                role = needed([method.upper()], path)
+                role, _ = demand([method.upper()], path)
                 # Either: a service on loopback may be without tokens.
                 operation["security"] = [] if role == ANYBODY else [{"token": [role]}, {}]
         app.openapi_schema = whole

@@ -148,6 +148,11 @@ def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = 
     return Refusal(status, said, complaints[0].field, kind=error.kind, complaints=complaints)
 
 
+def no_such_study(key: int) -> NotFound:
+    """The same for a study that is not there and for one that the caller may not know of."""
+    return NotFound("study", key, "no such study in this service")
+
+
 _STATUSES: dict[type[InvalidInput], int] = {NotFound: 404, AlreadyTold: 409, FarValue: 409, NameTaken: 409}
 """The errors that have a status of their own; the others are 422."""
 

@@ -46,6 +46,8 @@ class ListPage(NamedTuple):
     """The studies older than one, or all; the newest of them are watched."""
 
     before: int | None
+    projects: frozenset[str] | None = None
+    """Of these projects, or of all."""
 
 
 class PollResult(NamedTuple):
@@ -153,7 +155,7 @@ class LiveUpdates:
         if now - self._mark[0] > EVERY / 2:
             # Concurrent callers may each read it, which does no harm.
             self._mark = now, await self._served.do(self._served.storage.change_mark)
-        return None if self._mark[1] is None else (self._mark[1], self._served.computed)
+        return None if self._mark[1] is None else (self._mark[1], self._served.computed.total())
 
     def close(self) -> None:
         """End all streams, so that the server can stop."""
@@ -200,14 +202,17 @@ class LiveUpdates:
         return PollResult(version, _event("change", data), 1, snapshot.seconds)
 
     async def _look_at_list(self, page: ListPage) -> PollResult:
-        storage = self._served.storage
-        versions = await self._served.do(lambda: self._served.versions(storage.newest(WATCHED, before=page.before)))
+        served = self._served
+        versions = await served.do(lambda: served.versions(served.newest(WATCHED, page.projects, before=page.before)))
         for record, version in versions:
             if version is None and record.archived is None:
                 # From then on its changes are cheap to see.
-                self._served.compute(record)
-        parts = [f"{record.key}:{version or (record.revision, record.archived)}" for record, version in versions]
-        digest = hashlib.sha256(" ".join([*parts, str(self._served.computed)]).encode()).hexdigest()[:16]
+                served.compute(record)
+        parts = [
+            f"{record.key}:{version or (record.revision, record.archived)}:{served.computed[record.key]}"
+            for record, version in versions
+        ]
+        digest = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
         return PollResult(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
 
 

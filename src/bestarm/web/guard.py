@@ -18,7 +18,7 @@ from bestarm.web.access import CALLER, Access
 from bestarm.web.errors import Refusal, error_response, unexpected_error
 from bestarm.web.limits import Limits
 from bestarm.web.protocol import answering
-from bestarm.web.roles import ANYBODY, PROBES, is_data, likely_needed
+from bestarm.web.roles import ANYBODY, PROBES, is_data, likely_demand
 from bestarm.web.sessions import BY_SCRIPT
 
 _POLICY = (
@@ -161,11 +161,11 @@ class Guard:
             raise Refusal(403, "without a token this service answers under loopback names only", "Host")
 
     async def _check_caller(self, scope: Scope, headers: Headers) -> None:
-        needed = likely_needed(scope["method"], scope["path"])
-        if not is_data(scope["path"]) or needed == ANYBODY:
+        demand = likely_demand(scope["method"], scope["path"])
+        if not is_data(scope["path"]) or demand.role == ANYBODY:
             return
         scope[CALLER] = caller = await self._access.identify(scope, headers)
-        caller.check(needed)
+        caller.check(demand)
 
     def _check_site(self, scope: Scope, headers: Headers) -> None:
         """Where the browser alone says who asks, a page of another site must not get here through it."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from bestarm.noises.duel import Duel, Verdict
 from bestarm.noises.shares import is_share
 from bestarm.storage.base import Aside
+from bestarm.storage.projects import LONGEST_PROJECT
 from bestarm.study.record.checks import LONGEST_LEASE, MOST_DAYS
 from bestarm.validation import LONGEST_NAME, MOST, MOST_TESTS, described
 
@@ -102,6 +103,10 @@ class NewStudy(_Input):
     name: str | None = None
     seed: Seed | None = None
     items_seed: Seed | None = None
+    project: Annotated[
+        str | None,
+        Field(max_length=LONGEST_PROJECT, description="By default the caller's only one, or else the default project."),
+    ] = None
 
 
 class Ask(_Action):
@@ -262,6 +267,12 @@ class Archive(_Input):
     """Put the study away, or bring it back."""
 
     undo: Annotated[bool, Field(strict=True)] = False
+
+
+class Move(_Input):
+    """Put the study into another project."""
+
+    project: Annotated[str, Field(max_length=LONGEST_PROJECT)]
 
 
 class Delete(_Input):

@@ -14,7 +14,7 @@ from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import UNSAID, Status
-from bestarm.client import StudyLine
+from bestarm.client import ProjectLine, StudyLine
 from bestarm.client.answers import NULLS
 from bestarm.storage.base import Event, Pending
 from bestarm.storage.tokens import Role
@@ -59,7 +59,10 @@ class Error(BaseModel):
 
 
 class Visitor(BaseModel):
-    """Who a caller is: the name of their token, if they have one, what it allows, and how they showed it."""
+    """Who a caller is: the name of their token, if they have one, what it allows, and how they showed it.
+
+    `role` is the highest that they have in any project; `/api/projects` has that in each.
+    """
 
     name: str | None
     role: Role
@@ -138,6 +141,11 @@ class StudyRow(BaseModel):
     `guarantee` is "void" if the results contradict what it rests on, which `void_because` says. `error` says why a
     study cannot be read; what its plan says is null then, if it is the plan that cannot be.
     """
+
+
+@_fields_of(ProjectLine)
+class Project(BaseModel):
+    """A project, the caller's role in it, and how many studies it has that are not archived, and that are."""
 
 
 @_fields_of(Share)
@@ -244,6 +252,7 @@ class StudyStatus(BaseModel):
     conclusion: Conclusion | None
     created: float
     archived: float | None
+    project: str
 
 
 _MORE: dict[str, Any] = {

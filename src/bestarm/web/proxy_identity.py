@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from bestarm.storage.tokens import ROLES, Role, check_role, check_token_name
+from bestarm.storage.tokens import Grants, check_token_name
 from bestarm.validation import InvalidInput
 from bestarm.web.errors import Refusal
 from bestarm.web.proxies import is_from_proxy
 
-EVERYBODY: Role = "work"
+EVERYBODY = "work"
 """The role of all users whom the proxy lets in, unless roles are stated."""
 
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -22,30 +22,31 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 class ProxyIdentity:
     """The headers in which a proxy names a user and their groups, and the roles that these have.
 
-    `roles` are such as "lab-admins=manage" for those of a group, or "read" for all users.
+    `roles` are such as "lab-admins=manage" or "lab=work@lab-a" for those of a group, or "read" for all users.
 
-    >>> identity = ProxyIdentity("X-Forwarded-User", "X-Forwarded-Groups", ["read", "lab=work"])
-    >>> identity.role_of(["lab", "staff"]), identity.role_of([])
-    ('work', 'read')
+    >>> identity = ProxyIdentity("X-Forwarded-User", "X-Forwarded-Groups", ["read", "lab=work", "lab=manage@lab-a"])
+    >>> str(identity.grants_of(["lab", "staff"])), str(identity.grants_of([]))
+    ('work, manage@lab-a', 'read')
     """
 
     def __init__(self, user_header: str, groups_header: str | None = None, roles: Sequence[str] = ()) -> None:
         self.user_header = _check_header("proxy-user-header", user_header)
         self._groups_header = groups_header and _check_header("proxy-groups-header", groups_header)
         stated = [stated.rpartition("=") for stated in roles] or [("", "", EVERYBODY)]
-        self._roles = [(group.strip() if equals else None, _check_role(role)) for group, equals, role in stated]
+        self._roles = [(group.strip() if equals else None, role) for group, equals, role in stated]
+        for _, role in self._roles:
+            Grants.of([role], "proxy-role")
         by_group = [group for group, _ in self._roles if group is not None]
         if (self._groups_header is None) != (not by_group):
             field, reason = ("proxy-role", "needs --proxy-groups-header") if by_group else _NO_GROUPS
             raise InvalidInput(field, roles[0] if by_group else groups_header, reason)
 
-    def role_of(self, groups: Sequence[str]) -> Role | None:
-        """The highest role that someone in these groups has."""
-        allowed = {role for group, role in self._roles if group is None or group in groups}
-        return max(allowed, key=ROLES.index, default=None)
+    def grants_of(self, groups: Sequence[str]) -> Grants:
+        """What someone in these groups may do, in each project the highest of their roles."""
+        return Grants.of(role for group, role in self._roles if group is None or group in groups)
 
-    def identify(self, scope: Scope, headers: Headers) -> tuple[str, Role] | None:
-        """The user and their role; None if the request does not name a user."""
+    def identify(self, scope: Scope, headers: Headers) -> tuple[str, Grants] | None:
+        """The user and what they may do; None if the request does not name a user."""
         for header in filter(None, (self.user_header, self._groups_header)):
             if header in headers and not is_from_proxy(scope):
                 raise Refusal(403, f"the header {header} counts from a trusted proxy only", header)
@@ -61,10 +62,10 @@ class ProxyIdentity:
         groups: list[str] = []
         if self._groups_header is not None and self._groups_header in headers:
             groups = [group.strip() for group in self._read(headers, self._groups_header).split(",")]
-        role = self.role_of(groups)
-        if role is None:
+        grants = self.grants_of(groups)
+        if not str(grants):
             raise Refusal(403, f"{name!r} is in none of the groups that have a role here", self._groups_header)
-        return name, role
+        return name, grants
 
     def _read(self, headers: Headers, header: str) -> str:
         """The one value of a header."""
@@ -84,11 +85,3 @@ def _check_header(field: str, name: str) -> str:
     if not _HEADER.fullmatch(name):
         raise InvalidInput(field, name, "must be the name of a header, such as X-Forwarded-User")
     return name
-
-
-def _check_role(role: str) -> Role:
-    try:
-        return check_role(role)
-    except InvalidInput:
-        reason = f"must be a role or GROUP=ROLE, with a role of {', '.join(ROLES)}"
-        raise InvalidInput("proxy-role", role, reason, ROLES) from None

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from bestarm import __version__
 from bestarm.problem import Plan
 from bestarm.storage.base import Archived, StudyRecord
+from bestarm.storage.projects import LONGEST_PROJECT, check_project
 from bestarm.validation import InvalidInput
 from bestarm.web import inputs, models
 from bestarm.web.access import Access, caller_of, who_asks
@@ -33,11 +34,14 @@ from bestarm.web.errors import json_response, refused
 from bestarm.web.events import ListPage, LiveUpdates
 from bestarm.web.limits import Limits
 from bestarm.web.metrics import Metrics
+from bestarm.web.projects import add_projects
 from bestarm.web.proxies import root_path_of
 from bestarm.web.shared import SharedStudy
 from bestarm.web.signing_in import add_signing_in
 from bestarm.web.studies import ServedStudies, kind_for
 from bestarm.web.wholesale import add_wholesale
+
+InProject = Annotated[str | None, Query(max_length=LONGEST_PROJECT, description="Only those in this project.")]
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
@@ -53,7 +57,8 @@ def make_router(
     _add_service(router, served, live, access)
     add_signing_in(router, access)
     add_downloads(router, served)
-    add_comparison(router, served)
+    add_comparison(router, served, access)
+    add_projects(router, served, live, access)
     add_wholesale(router, served, live)
     return router
 
@@ -78,16 +83,20 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
     )
     async def all_events(
         request: Request,
+        project: InProject = None,
         before: Annotated[
             int | None, Query(ge=1, lt=2**63, description="Of older studies than this one."), DIGITS
         ] = None,
     ) -> Response:
         """Server-sent events: `studies` whenever one of the hundred newest studies is made or changes."""
         caller = caller_of(request.scope)
-        return live.open_stream(ListPage(before), lambda: access.is_still_allowed(caller))
+        page = ListPage(before, caller.visible(project))
+        return live.open_stream(page, lambda: access.is_still_allowed(caller))
 
     @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
     async def list_studies(
+        request: Request,
+        project: InProject = None,
         archived: Annotated[Archived, Query(description="List the archived studies too, or only them.")] = "false",
         name: Annotated[str | None, Query(max_length=inputs.LONGEST_NAME, description="Only this one.")] = None,
         contains: Annotated[str, Query(max_length=inputs.LONGEST_NAME, description="Part of the name.")] = "",
@@ -96,11 +105,15 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
     ) -> Response:
         """Studies, the newest first. For more than one page, ask for those before the last one's number."""
 
+        visible = caller_of(request.scope).visible(project)
+
         def wanted() -> list[StudyRecord]:
             if name is None:
-                return served.storage.newest(limit, before=before, archived=archived, contains=contains)
+                return served.newest(limit, visible, before=before, archived=archived, contains=contains)
             found = served.storage.find_study(name)
-            if found is None or (archived != "true" and (found.archived is None) != (archived == "false")):
+            if found is None or (visible is not None and found.project not in visible):
+                return []
+            if archived != "true" and (found.archived is None) != (archived == "false"):
                 return []
             return [found]
 
@@ -115,7 +128,10 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         tags=["studies"],
     )
     async def create_study(body: inputs.NewStudy, request: Request) -> Response:
-        """Make a study from a plan."""
+        """Make a study from a plan. It takes the role manage in its project."""
+        caller = caller_of(request.scope)
+        project = caller.grants.usual_project if body.project is None else check_project(body.project)
+        caller.check_project(project)
         kind = kind_for(len(await request.body()))
         try:
             plan = await served.threads.run(kind, lambda: Plan.from_data(body.plan))
@@ -124,7 +140,8 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
 
         def make() -> SharedStudy:
             named, key = Plan.of(plan, name=body.name), idempotency_key(request)
-            return served.new_study(named, body.seed, body.items_seed, key, author=who_asks(request, None))
+            seeds, author = (body.seed, body.items_seed), who_asks(request, None)
+            return served.new_study(named, *seeds, key, author=author, project=project)
 
         study = await served.create(kind, make)
         live.nudge(study.record.key)
@@ -250,7 +267,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         whenever something changes."""
         await served.study(study)
         caller = caller_of(request.scope)
-        return live.open_stream(study, lambda: access.is_still_allowed(caller))
+        return live.open_stream(study, lambda: access.is_still_allowed(caller, study))
 
 
 def _spread(count: int, points: int) -> list[int]:

@@ -358,6 +358,7 @@ def _whole(version: Version, record: StudyRecord, plan: Plan, status: Status, an
         "conclusion": conclusion,
         "created": record.created,
         "archived": record.archived,
+        "project": record.project,
     }
 
 
@@ -390,6 +391,7 @@ def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -
     """A study's line in the list of studies, with what its results say left open, or why it cannot be read."""
     row: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(StudyLine))
     row |= {"id": record.key, "name": record.name, "created": record.created, "archived": record.archived}
+    row |= {"project": record.project}
     row |= {"answered": [], "claim": "", "decided": "", "void_because": [], "error": error}
     if plan is not None:
         objective = plan.objective

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeVar
 
@@ -18,10 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from bestarm.problem import Plan
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.errors import StorageError
+from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.study.record.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
 from bestarm.study.record.seeds import choose_seeds
-from bestarm.validation import InvalidInput, NotFound
-from bestarm.web.errors import fault_words
+from bestarm.validation import InvalidInput
+from bestarm.web.errors import fault_words, no_such_study
 from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, list_row
 from bestarm.web.versions import Version, version_of
 
@@ -149,8 +150,8 @@ class ServedStudies:
         self._rows: dict[int, tuple[Version, int, dict[str, Any]]] = {}
         self._faults: dict[int, str] = {}
         self._computing: dict[int, asyncio.Task[Any]] = {}
-        self.computed = 0
-        """Counts the lines of the list of studies that were computed too late for their request."""
+        self.computed: Counter[int] = Counter()
+        """Counts, by study, the lines of the list that were computed too late for their request."""
 
     def close(self) -> None:
         self.threads.close()
@@ -206,7 +207,7 @@ class ServedStudies:
             return found
         record = await self.do(lambda: self.storage.study(key))
         if record is None:
-            raise NotFound("study", key, "no such study in this service")
+            raise no_such_study(key)
         return self._keep(await self._open(record))
 
     async def _open(self, record: StudyRecord) -> SharedStudy:
@@ -221,12 +222,12 @@ class ServedStudies:
         return kept
 
     def new_study(
-        self, plan: Plan, seed: int | None, items_seed: int | None, key: str | None = None, *, author: str
+        self, plan: Plan, seed: int | None, items_seed: int | None, key: str | None = None, *, author: str, project: str
     ) -> SharedStudy:
         """Make a new study, once for each `key`. It may take seconds."""
         check_can_be_decided(plan)
         seeds = choose_seeds(plan, seed, items_seed)
-        return SharedStudy(self.storage, new_record(self.storage, plan, seeds, key, author=author))
+        return SharedStudy(self.storage, new_record(self.storage, plan, seeds, key, author=author, project=project))
 
     async def create(self, kind: Kind, make: Callable[[], SharedStudy]) -> SharedStudy:
         """Take in a study that `make` makes."""
@@ -238,7 +239,7 @@ class ServedStudies:
         def delete() -> None:
             record = self.storage.study(key)
             if record is None:
-                raise NotFound("study", key, "no such study in this service")
+                raise no_such_study(key)
             if record.name != name:
                 raise InvalidInput("name", name, "is not the name of this study; nothing was deleted")
             self.storage.delete(key, holder)
@@ -270,6 +271,14 @@ class ServedStudies:
         return result
 
     # --------------------------------------------------------------------------------------- the list of studies
+
+    def newest(self, limit: int, projects: Collection[str] | None, **wanted: Any) -> list[StudyRecord]:
+        """As `newest` of the storage, of these projects or of all."""
+        if projects is None:
+            return self.storage.newest(limit, **wanted)
+        if self.storage.keeps_projects:
+            return self.storage.newest(limit, projects=projects, **wanted)
+        return self.storage.newest(limit, **wanted) if DEFAULT_PROJECT in projects else []
 
     async def rows(self, records: Callable[[], Sequence[StudyRecord]]) -> list[dict[str, Any]]:
         """A line for each study. What takes long to compute is there the next time."""
@@ -316,7 +325,7 @@ class ServedStudies:
                 # One study that cannot be read must not hide the others.
                 self._faults[key] = fault_words(error)
             if time.monotonic() - start > LIST_PATIENCE:
-                self.computed += 1
+                self.computed[key] += 1
 
         task = self._computing[key] = asyncio.create_task(compute())
         task.add_done_callback(lambda _: self._computing.pop(key, None))
@@ -324,7 +333,7 @@ class ServedStudies:
     def _row(self, record: StudyRecord) -> dict[str, Any]:
         known = self._rows.get(record.key)
         if known is not None:
-            return known[2] | {"archived": record.archived}
+            return known[2] | {"archived": record.archived, "project": record.project}
         study, fault = self._studies.get(record.key), self._faults.get(record.key)
         try:
             # What a large plan says is there once its line is computed.

@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from bestarm.storage.projects import LONGEST_PROJECT
 from bestarm.study.files.backup import restore_backup, write_backup_of_all
 from bestarm.web import inputs, models
 from bestarm.web.access import who_asks
@@ -57,6 +58,9 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
         name: Annotated[
             str | None, Query(max_length=inputs.LONGEST_NAME, description="The name to restore one study under.")
         ] = None,
+        project: Annotated[
+            str | None, Query(max_length=LONGEST_PROJECT, description="The project to restore into.")
+        ] = None,
     ) -> Response:
         """Restore a backup of one study, or of all studies: all of it, or nothing.
 
@@ -68,7 +72,7 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
         async with one_at_a_time, _uploaded(request) as file:
             by = who_asks(request, None)
             done = await served.threads.run(
-                "slow", lambda: restore_backup(served.storage, file, "the file", name=name, by=by)
+                "slow", lambda: restore_backup(served.storage, file, "the file", name=name, project=project, by=by)
             )
         live.nudge(0)
         return json_response(done._asdict() | {"studies": [one._asdict() for one in done.studies]})

@@ -8,6 +8,11 @@ import typer
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="The study's name.")]
 
+Project = Annotated[
+    str | None,
+    typer.Option(metavar="PROJECT", help="The project that it belongs to.", show_default="default"),
+]
+
 Delta = Annotated[float | None, typer.Option(help="Allowed probability of a wrong answer.")]
 
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; kept in the log.")]

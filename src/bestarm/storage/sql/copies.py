@@ -31,8 +31,8 @@ _TABLES = {
 _NUMBERED_HERE = {"study", "event"}
 """Columns that every database numbers on its own."""
 
-_LATER = {"items_seed"}
-"""Columns that files written by earlier versions lack. What they lack is NULL."""
+_LATER = {"items_seed", "project"}
+"""Columns that files written by earlier versions lack. They get their default."""
 
 _SIZES: tuple[tuple[type[sa.Integer], int], ...] = ((sa.SmallInteger, 15), (sa.BigInteger, 63), (sa.Integer, 31))
 
@@ -136,9 +136,10 @@ def _checked(part: Part) -> dict[str, tuple[Any, ...]]:
     table = _TABLES.get(part.table)
     if table is None or not part.rows:
         raise InvalidInput("table", part.table, "is not a part of a study")
-    columns = [column for column in _columns(table) if column.name in part.columns or column.name not in _LATER]
-    if part.columns != tuple(column.name for column in columns):
+    known, given = {column.name: column for column in _columns(table)}, set(part.columns)
+    if len(given) < len(part.columns) or not known.keys() - _LATER <= given <= known.keys():
         raise InvalidInput("table", part.table, "has other columns than this program knows")
+    columns = [known[name] for name in part.columns]
     if not _fit(columns, part.rows):
         row = next(row for row in part.rows if not _fit(columns, [row]))
         raise InvalidInput("row", row, f"does not fit into the table {part.table!r}", shown=repr(row)[:200])

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from bestarm.storage.base import Act, Storage
 from bestarm.storage.errors import StudyNotArchived
+from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.locked import lock_study, retried
@@ -36,8 +37,8 @@ class SQLDeletion(Storage):
             study = lock_study(self._database, connection, key, blocks_telling=True)
             if not study.is_archived:
                 raise StudyNotArchived(study.name)
-            entry = sa.select(studies.c.created, studies.c.archived).where(studies.c.study == key)
-            made, archived = study.execute(entry).one()
+            entry = sa.select(studies.c.created, studies.c.archived, studies.c.project).where(studies.c.study == key)
+            made, archived, project = study.execute(entry).one()
             issued, told = (
                 study.execute(sa.select(sa.func.count(sa.distinct(table.c.test))).where(table.c.study == key)).scalar()
                 for table in (tests, outcomes)
@@ -47,6 +48,7 @@ class SQLDeletion(Storage):
             detail = (
                 f"{issued} tests, {told} with an outcome; made {written_time(made)}, archived {written_time(archived)}"
             )
+            detail += "" if project == DEFAULT_PROJECT else f"; in the project {project}"
             act = Act(study.now, _DELETED, storable(holder), study.name, detail, key)
             study.execute(sa.insert(acts).values(act._asdict()))
 

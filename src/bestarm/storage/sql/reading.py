@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,11 +20,14 @@ from bestarm.storage.sql.upgrading import Upgrade
 _KEY: Any = sa.bindparam("key")
 
 # Leaves out the plan. For a large study it is megabytes of text, and every ask and tell looks here first.
-# Leaves out the seed of items: it never changes, and files of earlier versions have it behind the plan.
+# Leaves out the seed of items, which never changes, and the project, which changes with the revision: files of earlier
+# versions have them behind the plan.
 _PRESENT = sa.select(
     *(studies.c[name] for name in ("study", "seed", "created", "archived", "revision", "by_arrival"))
 ).where(studies.c.name == sa.bindparam("name"))
 _COUNTED = sa.select(sa.func.count(), sa.func.count(studies.c.archived))
+_PROJECT = sa.select(studies.c.project).where(studies.c.study == _KEY)
+_PROJECTS = sa.select(studies.c.project, *_COUNTED.selected_columns).group_by(studies.c.project)
 _BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == _KEY)
 _FOUND = (
     sa.select(
@@ -101,7 +104,7 @@ class SQLReader(Storage):
     def look(self, record: StudyRecord) -> StudyRecord | None:
         for row in self._database.read(_PRESENT, name=record.name):
             if row.study == record.key and row.revision == record.revision:
-                return _record((row[0], record.name, record.plan, *row[1:], record.items_seed))
+                return _record((row[0], record.name, record.plan, *row[1:], record.items_seed, record.project))
             return super().look(record)
         return None
 
@@ -111,12 +114,26 @@ class SQLReader(Storage):
     def study(self, key: int) -> StudyRecord | None:
         return next(map(_record, self._database.read(self._studies.where(studies.c.study == _KEY), key=key)), None)
 
+    def project_of(self, key: int) -> str | None:
+        found: str | None = self._database.scalar(_PROJECT, key=key)
+        return found
+
+    def projects(self) -> dict[str, tuple[int, int]]:
+        rows = self._database.read(_PROJECTS)
+        return {project: (count - archived, archived) for project, count, archived in rows}
+
     def count_studies(self) -> tuple[int, int]:
         [(count, archived)] = self._database.read(_COUNTED)
         return count - archived, archived
 
     def newest(
-        self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
+        self,
+        limit: int,
+        *,
+        before: int | None = None,
+        archived: Archived = "true",
+        contains: str = "",
+        projects: Collection[str] | None = None,
     ) -> list[StudyRecord]:
         query = self._studies.order_by(studies.c.study.desc()).limit(limit)
         if before is not None:
@@ -127,6 +144,8 @@ class SQLReader(Storage):
             )
         if contains:
             query = query.where(sa.func.lower(studies.c.name).contains(storable(contains).lower(), autoescape=True))
+        if projects is not None:
+            query = query.where(studies.c.project.in_(projects))
         return [_record(row) for row in self._database.read(query)]
 
     def snapshot(self) -> contextlib.AbstractContextManager[None]:

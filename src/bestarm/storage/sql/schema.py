@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
 
-VERSION = 7
+from bestarm.storage.projects import DEFAULT_PROJECT
+
+VERSION = 8
 """The version of the tables below. An older database is upgraded before it is used (`Database`)."""
 
 APPLICATION_ID = 0x6241726D
@@ -55,6 +57,7 @@ studies = sa.Table(
     sa.Column("by_arrival", sa.SmallInteger, nullable=False, server_default="0"),
     # The seed of the order of items. None without items, and in older files, whose order follows `seed`.
     sa.Column("items_seed", sa.BigInteger),
+    sa.Column("project", sa.Text, nullable=False, server_default=sa.text(f"'{DEFAULT_PROJECT}'")),
     # It can be megabytes, and SQLite reads a row up to the last column it needs. In older files it is the third.
     sa.Column("plan", sa.Text, nullable=False),
 )
@@ -268,6 +271,8 @@ STEPS: dict[int, Step] = {
     5: _adding(),
     # Sessions of browsers, who made tokens, and what remains of studies that were deleted.
     6: _adding(sessions, acts),
+    # Earlier programs would show every study to everybody.
+    7: _adding(studies.c.project),
 }
 """STEPS[v] turns a database of version v into one of version v + 1, in one transaction with the steps after it."""
 

@@ -20,6 +20,7 @@ from bestarm.storage.errors import (
     StorageError,
     StudyArchived,
 )
+from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.storage.sql.bulk import digest_of, issue_given
 from bestarm.storage.sql.copies import SQLCopies
 from bestarm.storage.sql.deleting import SQLDeletion, unused_number
@@ -52,6 +53,7 @@ class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
 
     keeps_items_seed = True
     notes_authors = True
+    keeps_projects = True
 
     def __init__(self, url: str, *, create: bool = False, upgrade: Upgrade = "own files") -> None:
         super().__init__(url, create=create, upgrade=upgrade)
@@ -77,26 +79,29 @@ class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
         request: str = "",
         items_seed: int | None = None,
         author: str = "",
+        project: str = DEFAULT_PROJECT,
     ) -> StudyRecord:
         try:
             with self._database.transaction() as connection:
                 now = self._database.time(connection)
                 values = {"name": name, "plan": plan, "seed": seed, "created": now, "revision": 0}
-                values |= {"by_arrival": int(by_arrival), "items_seed": items_seed, **unused_number(connection)}
+                values |= {"by_arrival": int(by_arrival), "items_seed": items_seed, "project": project}
+                values |= unused_number(connection)
                 made = connection.execute(sa.insert(studies).values(values)).inserted_primary_key
                 assert made is not None
                 study = LockedStudy(connection, made[0], now, name)
                 if by_arrival:
                     study.execute(sa.insert(arrivals).values(study=study.key, last=0))
-                study.log("created", author)
+                study.log("created", author, "" if project == DEFAULT_PROJECT else f"in the project {project}")
                 study.note_done(request, Done("create", 0, 0, ""))
         except sa.exc.IntegrityError:
-            if (record := self.find_study(name)) is not None:
+            # A study in another project is not shown to those who may not read it, whatever key they guess.
+            if (record := self.find_study(name)) is not None and record.project == project:
                 with self._locked(record.key) as study:
                     if study.find_done(request, "create") is not None:
                         return record
             raise NameTaken("name", name, f"a study of this name exists already in {self.url!r}") from None
-        return StudyRecord(study.key, name, plan, seed, now, None, 0, by_arrival, items_seed)
+        return StudyRecord(study.key, name, plan, seed, now, None, 0, by_arrival, items_seed, project)
 
     @retried
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
@@ -105,6 +110,15 @@ class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
                 archived = None if undo else study.now
                 study.execute(sa.update(studies).where(studies.c.study == key).values(archived=archived))
                 study.log("restored" if undo else "archived", holder)
+
+    @retried
+    def move(self, key: int, project: str, holder: str) -> None:
+        with self._locked(key) as study:
+            before = self.project_of(key)
+            if before != project:
+                changed = {"project": project, "revision": studies.c.revision + 1}
+                study.execute(sa.update(studies).where(studies.c.study == key).values(changed))
+                study.log("moved", holder, f"from the project {before} to {project}")
 
     @retried
     def remark(self, key: int, words: str, holder: str) -> None:

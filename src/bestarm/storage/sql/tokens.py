@@ -10,11 +10,11 @@ from bestarm.storage.sql.schema import acts, sessions, storable, tokens
 from bestarm.storage.tokens import (
     DAY,
     SESSION_SECONDS,
+    Grants,
     Session,
     Token,
     TokenKeeper,
     check_days,
-    check_role,
     check_token_name,
     new_token,
     token_digest,
@@ -32,16 +32,16 @@ class SQLTokens(TokenKeeper):
 
     def make_token(self, name: str, role: str, days: float | None = None, *, by: str = "") -> tuple[str, Token]:
         check_token_name(name)
-        known, days = check_role(role), check_days(days)
+        grants, days = Grants.of([role]), check_days(days)
         token = new_token()
         with self._database.transaction() as connection:
             if (there := self._named(name)) is not None:
                 reason = "there is a token of this name" if there.revoked is None else "a revoked token had this name"
                 raise InvalidInput("name", name, f"{reason}; choose another, so that logs stay clear")
             now = self._database.time(connection)
-            made = Token(name, known, token_digest(token), now, None if days is None else now + DAY * days)
+            made = Token(name, str(grants), token_digest(token), now, None if days is None else now + DAY * days)
             connection.execute(sa.insert(tokens).values(made._asdict()))
-            self._note(connection, now, "token made", by, name, f"role {known}")
+            self._note(connection, now, "token made", by, name, f"role {grants}")
         return token, made
 
     def tokens(self) -> list[Token]:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from bestarm.problem import Plan
 from bestarm.storage.base import Part, Storage, StudyRecord
 from bestarm.storage.errors import NameTaken
+from bestarm.storage.projects import DEFAULT_PROJECT, check_project
 from bestarm.study.record.checks import UnreadableStudy, read_plan
 from bestarm.validation import InvalidInput
 
@@ -104,12 +105,23 @@ def write_backup_of_all(storage: Storage, out: _Out) -> BackupOfAll:
     return BackupOfAll(made, rows, file.end(studies=len(made), rows=rows))
 
 
-def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str | None = None, by: str = "") -> Restored:
+def restore_backup(
+    storage: Storage,
+    file: BinaryIO,
+    called: str,
+    *,
+    name: str | None = None,
+    project: str | None = None,
+    by: str = "",
+) -> Restored:
     """Restore what is in a file: all of it, or nothing. `by` is who does it, for the audit.
 
     The study in the file of one is restored under another `name` if that is given. Of a file of all studies, those
-    whose names are taken are left out. `file` is read twice: it is checked as a whole before anything is written.
+    whose names are taken are left out. With a `project`, all are restored into that one. `file` is read twice: it is
+    checked as a whole before anything is written.
     """
+    if project is not None:
+        check_project(project)
     held = check_backup(file, called)
     is_of_all = isinstance(held, BackupOfAll)
     studies = held.studies if isinstance(held, BackupOfAll) else [held]
@@ -121,7 +133,7 @@ def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str |
     file.seek(0)
     try:
         if new:
-            storage.restore(_renamed(_parts(file, there), [one.name for one in new], name), by=by)
+            storage.restore(_changed(_parts(file, there), [one.name for one in new], name, project), by=by)
     except NameTaken as error:
         raise NameTaken(str(error) if is_of_all else f"{error}; --as NAME restores it under another") from None
     except InvalidInput as error:
@@ -244,16 +256,22 @@ def _parts(file: BinaryIO, left_out: Collection[str]) -> Iterator[Part]:
             table, columns = new
 
 
-def _renamed(parts: Iterator[Part], names: list[str], name: str | None) -> Iterator[Part]:
-    """The same with a study of another name. Its plan is checked in any case, and that there are studies of `names`."""
+def _changed(parts: Iterator[Part], names: list[str], name: str | None, project: str | None) -> Iterator[Part]:
+    """The same with a study of another name, or in another project.
+
+    Plans and projects are checked in any case, and that there are studies of `names`.
+    """
     found = []
     for part in parts:
         if part.table != "studies":
             yield part
             continue
+        # Earlier versions wrote none.
+        columns = part.columns if "project" in part.columns else (*part.columns, "project")
         rows = []
         for row in part.rows:
             data = dict(zip(part.columns, row, strict=False))
+            data["project"] = check_project(data.get("project", DEFAULT_PROJECT) if project is None else project)
             numbers: dict[str, Any] = {
                 field: data.get(field) for field in ("seed", "created", "archived", "items_seed")
             }
@@ -266,6 +284,6 @@ def _renamed(parts: Iterator[Part], names: list[str], name: str | None) -> Itera
             if name is not None:
                 data |= {"name": name, "plan": Plan.of(plan, name=name).to_json()}
             rows.append(tuple(data.values()))
-        yield part._replace(rows=rows)
+        yield part._replace(columns=columns, rows=rows)
     if found != names:
         raise InvalidInput("there is no study of the name that a first line states")

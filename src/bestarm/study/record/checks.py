@@ -19,6 +19,7 @@ from bestarm.problem import Plan
 from bestarm.storage.base import Aside, Entries, Issued, Pending, Storage, StudyRecord
 from bestarm.storage.columns import NO_ITEM
 from bestarm.storage.errors import OutcomeUnknown
+from bestarm.storage.projects import DEFAULT_PROJECT, check_project
 from bestarm.study.intake.names import user_here
 from bestarm.study.record.seeds import Seeds
 from bestarm.texts import first_ten, quoted
@@ -117,7 +118,13 @@ def find_record(storage: Storage, name: str) -> StudyRecord:
 
 
 def new_record(
-    storage: Storage, plan: Plan, seeds: Seeds, key: str | None = None, *, author: str | None
+    storage: Storage,
+    plan: Plan,
+    seeds: Seeds,
+    key: str | None = None,
+    *,
+    author: str | None,
+    project: str = DEFAULT_PROJECT,
 ) -> StudyRecord:
     """A new study in `storage`, one for each `key`, made by `author`, who by default is this program's user."""
     if plan.delta > 0.5:
@@ -130,6 +137,10 @@ def new_record(
     by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
     seed = seeds.seed
     options: dict[str, Any] = {"author": author or user_here()} if storage.notes_authors else {}
+    if check_project(project) != DEFAULT_PROJECT:
+        if not storage.keeps_projects:
+            raise InvalidInput("project", project, f"the storage {storage.url!r} keeps no projects")
+        options["project"] = project
     if seeds.items_seed is not None:
         if storage.keeps_items_seed:
             options["items_seed"] = seeds.items_seed

@@ -12,12 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bestarm.testing.announcing import announced
-from bestarm.testing.storages import amending, arriving, items, leases, reading, repeating, several, studies, telling
+from bestarm.testing.storages import (
+    amending,
+    arriving,
+    items,
+    leases,
+    projects,
+    reading,
+    repeating,
+    several,
+    studies,
+    telling,
+)
 from bestarm.testing.storages.common import MakeStorage, on_new_study
 
 __all__ = ["STORAGE_CHECKS", "MakeStorage"]
 
-_FILES = (amending, arriving, items, leases, reading, repeating, several, studies, telling)
+_FILES = (amending, arriving, items, leases, projects, reading, repeating, several, studies, telling)
 STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     check for file in _FILES for check in announced(vars(file), on_new_study)
 ]

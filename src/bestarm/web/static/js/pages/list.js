@@ -5,6 +5,7 @@ import { connectionBar } from "../panels/connection.js";
 import { h, keepingFocus, named, replace } from "../library/dom.js";
 import { shareBar } from "../library/bars.js";
 import { nounOf } from "../library/nouns.js";
+import { findProjects, inProject, projectChoice, projectHere } from "../library/projects.js";
 import { at } from "../library/root.js";
 import { address } from "./compare.js";
 import { startPanel } from "./start.js";
@@ -31,7 +32,7 @@ function leaderFact(study) {
   return ["Leader", study.leader === null || !study.tests ? "–" : named(study.leader)];
 }
 
-function card(study, chosen, choose) {
+function card(study, chosen, choose, showsProject) {
   if (study.error) return faultyCard(study);
   const { first, second } = headline(study, study.delta);
   const decided = isDecided(study);
@@ -54,6 +55,7 @@ function card(study, chosen, choose) {
       fact("Cost", number(study.cost)),
       fact("Out", count(study.pending)),
       fact("Size", `${nounOf(study).counted(study.arms)} × ${plural(study.metrics, "metric")}`),
+      showsProject ? fact("Project", named(study.project)) : null,
       fact("Created", dateTime(study.created))),
     h("label", { class: "choose" },
       h("input", { type: "checkbox", checked: chosen.has(study.id), "data-key": `choose-${study.id}`, onchange: (event) => choose(study.id, event.target.checked) }),
@@ -62,6 +64,8 @@ function card(study, chosen, choose) {
 
 export async function show(main) {
   document.title = "Studies · bestarm";
+  const projects = await findProjects();
+  let project = projectHere();
   let archived = false;
   let text = "";
   let pages = 1;
@@ -71,6 +75,8 @@ export async function show(main) {
 
   const search = h("input", { id: "search", type: "search", placeholder: "Part of a name", autocomplete: "off" });
   const box = h("input", { id: "archived", type: "checkbox" });
+  // A bookmark may name one that has no study any more.
+  const filter = projectChoice([...new Set(["", ...projects.map(({ name }) => name), project])], project, { id: "project" });
   const list = h("ul", { class: "cards", id: "studies" });
   const more = h("button", { hidden: true, onclick: () => { pages += 1; load(true).catch(console.warn); } }, "Show more");
   const start = startPanel();
@@ -87,13 +93,13 @@ export async function show(main) {
   }
 
   function draw() {
-    keepingFocus(list, () => replace(list, studies.map((study) => card(study, chosen, choose))));
+    keepingFocus(list, () => replace(list, studies.map((study) => card(study, chosen, choose, projects.length > 0 && !project))));
     more.hidden = !hasMore;
-    start.hidden = studies.length > 0 || Boolean(text) || archived;
+    start.hidden = studies.length > 0 || Boolean(text) || archived || Boolean(project);
     if (studies.length === 0 && text) {
       replace(note, "No study has this in its name.");
     } else if (studies.length === 0) {
-      replace(note, archived ? "Nothing is archived." : "There is no study yet.");
+      replace(note, archived ? "Nothing is archived." : project ? "There is no study in this project." : "There is no study yet.");
     } else {
       replace(note, hasMore ? `The newest ${count(studies.length)} studies` : plural(studies.length, "study", "studies"));
     }
@@ -109,6 +115,7 @@ export async function show(main) {
       const found = [];
       for (let page = 0; page < pages; page += 1) {
         const query = new URLSearchParams({ archived: archived ? "only" : "false", limit: AT_ONCE, contains: text });
+        if (project) query.set("project", project);
         if (found.length) query.set("before", found[found.length - 1].id);
         const some = await get(`/api/studies?${query}`);
         found.push(...some);
@@ -141,12 +148,12 @@ export async function show(main) {
   });
   box.addEventListener("change", () => { archived = box.checked; pages = 1; load(true).catch(console.warn); });
 
+  const making = h("a", { class: "button primary", href: inProject(at("/new"), project), "data-needs": "manage" }, "New study");
   await load();
   replace(main,
-    h("div", { class: "page-head" },
-      h("h1", {}, "Studies"),
-      h("a", { class: "button primary", href: at("/new"), "data-needs": "manage" }, "New study")),
+    h("div", { class: "page-head" }, h("h1", {}, "Studies"), making),
     h("div", { class: "toolbar" },
+      projects.length || project ? [h("label", { for: "project", class: "sr" }, "Project"), filter] : null,
       h("label", { for: "search", class: "sr" }, "Find a study by name"), search,
       h("label", { class: "check" }, box, " Archived"),
       compare, note),
@@ -154,8 +161,19 @@ export async function show(main) {
 
   const bar = connectionBar(() => stream.retry());
   let waiting = 0;
-  const stream = listen("/api/events", () => {
+  const follow = () => listen(inProject("/api/events", project), () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => load().catch(console.warn), 200);
   }, bar);
+  let stream = follow();
+  filter.addEventListener("change", () => {
+    project = filter.value;
+    pages = 1;
+    // The address is that of what is shown, for bookmarks.
+    history.replaceState(null, "", inProject(at("/"), project));
+    making.href = inProject(at("/new"), project);
+    stream.close();
+    stream = follow();
+    load(true).catch(console.warn);
+  });
 }

@@ -4,6 +4,7 @@ import { get, post } from "../library/api.js";
 import { h, replace } from "../library/dom.js";
 import { decimal, explainedChoice, Fields, optional, text, typed } from "../library/fields.js";
 import { aboutMeasurements } from "../library/measuring.js";
+import { findProjects, projectChoice, projectHere } from "../library/projects.js";
 import { at } from "../library/root.js";
 import { ignoresPerformance, promised, question } from "../library/words.js";
 import { noun } from "../library/nouns.js";
@@ -193,7 +194,8 @@ function withRatios(measured, constraints) {
 
 export async function show(main) {
   document.title = "New study · bestarm";
-  const choices = await get("/api/choices");
+  const [choices, projects] = await Promise.all([get("/api/choices"), findProjects()]);
+  const project = projectChoice(projects.filter(({ role }) => role === "manage").map(({ name }) => name), projectHere() || "default");
   const fields = new Fields();
   const name = text({ required: true, placeholder: "dose" });
   const arms = h("textarea", { rows: 6, spellcheck: "false", required: true, placeholder: "25 mg\n75 mg\n150 mg" });
@@ -274,6 +276,7 @@ export async function show(main) {
     problems,
     h("div", { class: "card" },
       fields.add("name", "Name of the study", name),
+      project.length ? fields.add("project", "Project", project) : null,
       h("div", {}, fields.add("arms", "Options, one on a line", arms, "what you want to choose from: formulations, doses, prompts, suppliers …"), armCount)),
     objective.element, list, h("div", {}, more, aboutMore), measurements.element,
     folded(h("span", {}, "More settings", h("span", { class: "muted small" }, ": your words, plates or days, how sure to be, budget")),
@@ -355,7 +358,7 @@ export async function show(main) {
     if (baseline.value.trim()) plan.baseline = baseline.value.trim();
     if (Object.values(budget).some((given) => given !== undefined)) plan.budget = budget;
     try {
-      const study = await post("/api/studies", { plan });
+      const study = await post("/api/studies", { plan, project: project.value || undefined });
       location.assign(at(`/studies/${study.id}`));
     } catch (error) {
       complain(error);

@@ -5,6 +5,7 @@ import { announce, h, named, replace } from "../library/dom.js";
 import { askHowMany, askReason, confirmByName, GIVING_UP, signature } from "../library/dialogs.js";
 import { aboutBlocks, aboutItems, aboutMeasurements, itemCount } from "../library/measuring.js";
 import { noun, nounOf } from "../library/nouns.js";
+import { projectCrumb } from "../library/projects.js";
 import { at } from "../library/root.js";
 import { extension } from "../library/todo.js";
 import { standingPanel } from "./standing.js";
@@ -18,6 +19,7 @@ function fileName(status, ending) {
 
 export function summaryPanel(context) {
   const state = h("span", {});
+  const place = h("span", {});
   const first = h("p", { class: "answer" });
   const second = h("p", { class: "answer-more" });
   const facts = h("dl", { class: "facts big" });
@@ -61,7 +63,7 @@ export function summaryPanel(context) {
   }, title);
 
   const element = h("div", { class: "summary" },
-    h("p", { class: "crumbs" }, h("a", { href: at("/") }, "Studies"), " / ", h("span", {}, named(context.status.study))),
+    h("p", { class: "crumbs" }, h("a", { href: at("/") }, "Studies"), " / ", place, h("span", {}, named(context.status.study))),
     h("div", { class: "page-head" },
       h("h1", {}, named(context.status.study), " ", state),
       h("div", { class: "actions", role: "group", "aria-label": "Download, archive and delete" },
@@ -83,6 +85,7 @@ export function summaryPanel(context) {
     replace(first, headline(status, plan.delta).first);
     replace(second, decided ? `Wrong in at most ${percentOf(plan.delta)} of such studies, if tests are independent and scatter as stated` : "");
     second.hidden = !decided;
+    replace(place, projectCrumb(status.project));
     state.className = badge.class;
     replace(state, badge.words);
     element.querySelector(".hero").className = `card hero ${isVoid(status) ? "void" : status.state}`;
