@@ -32,6 +32,7 @@ Spread = float | dict[str, float]
 STREAM_DELTA = 0.01
 STUDY_DELTA = 0.05
 PAPER_DELTA = 0.1
+SEED = 1
 LIMIT = 1_000
 """On the threshold: so many tests a run."""
 
@@ -126,39 +127,41 @@ def one_stream(noise: NoiseModel, mean: float, limit: float, spread: Spread | No
     )
 
 
-def tests_of(problem: Problem, runs: int) -> float:
-    found = ba.simulate(problem, delta=STREAM_DELTA, runs=runs, seed=1, max_tests=10**8)
+def tests_of(problem: Problem, runs: int, seed: int) -> float:
+    found = ba.simulate(problem, delta=STREAM_DELTA, runs=runs, seed=seed, max_tests=10**8)
     assert found.unfinished == 0
     return found.mean_tests - 1
 
 
-def tests_of_truth(truth: Truth, noise: NoiseModel, runs: int) -> float:
+def tests_of_truth(truth: Truth, noise: NoiseModel, runs: int, seed: int) -> float:
     spread = None if isinstance(noise, ba.Exact) else truth.spread
-    return tests_of(one_stream(noise, truth.mean, truth.limit, spread, truth.is_below), runs)
+    return tests_of(one_stream(noise, truth.mean, truth.limit, spread, truth.is_below), runs, seed)
 
 
 def streams(runs: int) -> Iterator[str]:
     yield STREAM_HEADER
     yield rule(STREAM_HEADER)
     for truth in TRUTHS:
-        bets = tests_of_truth(truth, ba.Bounded(0, truth.high), runs)
-        tilts = tests_of_truth(truth, Tilts(0, truth.high), runs)
+        bets = tests_of_truth(truth, ba.Bounded(0, truth.high), runs, SEED)
+        tilts = tests_of_truth(truth, Tilts(0, truth.high), runs, SEED)
         yield row(
             (
                 truth.label,
-                f"{tests_of_truth(truth, ba.Gaussian(truth.deviation), runs):,.0f}" if truth.is_sub_gaussian else "",
-                f"{tests_of_truth(truth, ba.Symmetric(), runs):,.0f}" if truth.is_symmetric else "",
+                f"{tests_of_truth(truth, ba.Gaussian(truth.deviation), runs, SEED):,.0f}"
+                if truth.is_sub_gaussian
+                else "",
+                f"{tests_of_truth(truth, ba.Symmetric(), runs, SEED):,.0f}" if truth.is_symmetric else "",
                 f"{bets:,.0f}",
                 f"{tilts:,.0f}",
                 f"{tilts / bets:.1f}",
-                f"{tests_of_truth(truth, ba.Exact(), runs):,.0f}" if truth.is_constant else "",
+                f"{tests_of_truth(truth, ba.Exact(), runs, SEED):,.0f}" if truth.is_constant else "",
             )
         )
     yield ""
     yield SHARE_HEADER
     yield rule(SHARE_HEADER)
     for label, noise, mean, limit in SHARES:
-        yield row((label, f"{tests_of(one_stream(noise, mean, limit, None), runs):,.0f}"))
+        yield row((label, f"{tests_of(one_stream(noise, mean, limit, None), runs, SEED):,.0f}"))
 
 
 # ------------------------------------------------------------------------------------------------------ whole studies
@@ -247,7 +250,7 @@ def of_studies(problems: Sequence[tuple[str, Problem, str, float]], runs: int) -
     for name, problem, kind, delta in problems:
         # What takes hundreds of thousands of tests need not be simulated as often.
         times_run = max(runs // 10, 1) if isinstance(problem.objective.noise, Tilts) else runs
-        found = ba.simulate(problem, delta=delta, runs=times_run, seed=1, max_tests=10**8)
+        found = ba.simulate(problem, delta=delta, runs=times_run, seed=SEED, max_tests=10**8)
         assert found.unfinished == 0
         times = found.mean_tests / first.setdefault(name, found.mean_tests)
         tests = f"{found.mean_tests:,.0f}" + (f" (× {times:,.2f})" if times != 1.0 else "")
@@ -279,7 +282,7 @@ def errors(runs: int) -> Iterator[str]:
     yield rule(ERROR_HEADER, 2)
     for label, noise, mean, limit, spread in ON_THE_THRESHOLD:
         problem = one_stream(noise, mean, limit, spread)
-        found = ba.simulate(problem, delta=STUDY_DELTA, runs=runs, seed=1, max_tests=LIMIT)
+        found = ba.simulate(problem, delta=STUDY_DELTA, runs=runs, seed=SEED, max_tests=LIMIT)
         shares = [found.answer_counts.get(answer, 0) / runs for answer in ("arm", "none")]
         yield row((label, f"`{type(noise).__name__}`", *(f"{share:.2%}" for share in shares)))
 

@@ -79,6 +79,9 @@ def first_places(noise: NoiseModel, values: Floats, limits: Floats, level: float
     return when
 
 
+GAPS = ["0.15 sd away", "0.3 sd", "0.6 sd"]
+
+
 def table(head: list[str], rows: list[list[str]]) -> None:
     print("|", " | ".join(head), "|")
     print("| ---", "| ---:" * (len(head) - 1), "|")
@@ -87,8 +90,8 @@ def table(head: list[str], rows: list[list[str]]) -> None:
     print()
 
 
-def tests_needed(random: np.random.Generator, sets: int) -> None:
-    """Sets with a mean 0.1, 0.2 … standard deviations above the limit."""
+def tests_needed(random: np.random.Generator, sets: int) -> list[list[str]]:
+    """The first table: sets with a mean some standard deviations below the limit."""
     rows = []
     for items in SIZES[1:]:
         rates = random.permuted(np.tile(np.arange(items) < 0.1 * items, (sets, 1)), axis=1).astype(float)
@@ -111,7 +114,7 @@ def tests_needed(random: np.random.Generator, sets: int) -> None:
                     found.append(float(np.where(when == 0, items, when).mean()))
                 row.append(f"{found[0]:.0f} → {found[1]:.0f}")
             rows.append(row)
-    table(["values; size of the set", "0.15 sd away", "0.3 sd", "0.6 sd"], rows)
+    return rows
 
 
 def own_expectations(values: Floats, limits: Floats, level: float) -> Ints:
@@ -130,7 +133,8 @@ def own_expectations(values: Floats, limits: Floats, level: float) -> Ints:
     return found
 
 
-def cost_of_one_expectation(random: np.random.Generator, sets: int) -> None:
+def cost_of_one_expectation(random: np.random.Generator, sets: int) -> list[list[str]]:
+    """The second table."""
     rows = []
     for items in SIZES[1:]:
         cases = {f"a rate of {100 * rate:g}%": np.arange(items) < rate * items for rate in (0.02, 0.1, 0.5)}
@@ -149,10 +153,11 @@ def cost_of_one_expectation(random: np.random.Generator, sets: int) -> None:
             when = first_places(ba.Bounded(0.0, 1.0).of_set(values.shape[1]), values, limits, math.log(100.0), BELOW)
             line.append(f"{100 * (float(when.mean()) / best - 1):.1f}%")
         lines.append(line)
-    table(["values; size of the set", "0.15 sd away", "0.3 sd", "0.6 sd"], lines)
+    return lines
 
 
-def errors(random: np.random.Generator, sets: int) -> None:
+def errors(random: np.random.Generator, sets: int) -> list[list[str]]:
+    """The third table."""
     rows = []
     for label, (draw, limits) in SHAPES.items():
         rates: dict[str, list[str]] = {"gaussian": [], "symmetric": [], "bounded": []}
@@ -169,16 +174,17 @@ def errors(random: np.random.Generator, sets: int) -> None:
                     worst = max(worst, int((first_places(of_set, values, means, math.log(20.0), side) > 0).sum()))
                 rates[noise.name].append(f"{100 * worst / sets:.1f}")
         rows.append([label, *(" / ".join(some) or "–" for some in rates.values())])
-    table(["values", "`Gaussian`", "`Symmetric`", "`Bounded`"], rows)
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=10_000)
     sets = parser.parse_args().sets
-    tests_needed(np.random.default_rng(1), min(sets, 2_000))
-    cost_of_one_expectation(np.random.default_rng(3), min(sets, 500))
-    errors(np.random.default_rng(2), sets)
+    first = "values; size of the set"
+    table([first, *GAPS], tests_needed(np.random.default_rng(1), min(sets, 2_000)))
+    table([first, *GAPS], cost_of_one_expectation(np.random.default_rng(3), min(sets, 500)))
+    table(["values", "`Gaussian`", "`Symmetric`", "`Bounded`"], errors(np.random.default_rng(2), sets))
 
 
 if __name__ == "__main__":

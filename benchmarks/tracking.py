@@ -59,10 +59,12 @@ def problems() -> dict[str, ba.Problem]:
     }
 
 
-def measure(problem: ba.Problem, sampling: Sampling, exponent: int, runs: int) -> Measured:
+def measure(problem: ba.Problem, sampling: Sampling, exponent: int, runs: int, seed: int = 0) -> Measured:
     options = {} if sampling == "default" else {"sampling": sampling}
     delta = 10.0**-exponent
-    made = ba.simulate(problem, policy="certify", options=options, delta=delta, runs=runs, keep_streams=False)
+    made = ba.simulate(
+        problem, policy="certify", options=options, delta=delta, runs=runs, seed=seed, keep_streams=False
+    )
     limit = ba.analyze(problem, delta).characteristic_time * math.log(1.0 / delta)
     return Measured(made.mean_tests, made.mean_tests / limit, made.se_tests / limit)
 
