@@ -7,7 +7,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The tests start hundreds of processes: each would compile anew all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test parts check docs bench torture clean
+.PHONY: demo test parts check docs paper bench torture clean
 
 demo: .venv/installed            ## Watch a study decide which drug dose is best and safe.
 	$(BIN)/bestarm demo
@@ -27,6 +27,17 @@ check: .venv/installed-dev       ## Lint, types, import layers.
 docs: .venv/installed-dev        ## Build the documentation site into build/site; warnings are errors.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Documentation: build/site/index.html"
+
+# The paper and its supplement refer to each other, so each is set once for its labels, then twice with all of them.
+MANUSCRIPT ?= build/paper
+paper:                           ## Build the manuscript into build/paper; it takes pdflatex and bibtex.
+	mkdir -p $(MANUSCRIPT)
+	cp -R paper/*.tex paper/paper.bib paper/tables paper/figures $(MANUSCRIPT)
+	cd $(MANUSCRIPT) && for pass in 1 2 3; do for part in main supplement; do \
+		pdflatex -interaction=nonstopmode -halt-on-error $$part >$$part.printed || { tail -30 $$part.printed; exit 1; }; \
+		test $$pass -gt 1 || bibtex -terse $$part || exit 1; \
+	done; done
+	@echo "The manuscript: $(MANUSCRIPT)/main.pdf, $(MANUSCRIPT)/supplement.pdf"
 
 bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/speed.py
