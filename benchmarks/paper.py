@@ -3,8 +3,8 @@
     python benchmarks/paper.py --runs 500
 
 Writes `paper/tables/*.tex` and `paper/figures/*.pdf`, which `paper/main.tex` and `paper/supplement.tex` take in. The
-same `--runs` and `--seed` give the same files. `--only NAME` writes one of them; figures and `numbers` come with
-`instances` and `delta`. Simulations run on all cores; 500 runs take about ten minutes on two.
+same `--runs` and `--seed` give the same files. `--only NAME` runs one experiment; give all of them the same `--runs`,
+since captions take it from `instances`. 500 runs take 8 minutes of a processor's time, and use all cores.
 """
 
 from __future__ import annotations
