@@ -69,6 +69,13 @@ def test_references_have_one_label_and_labels_are_used_once() -> None:
     assert wanted - labels.keys() == set()
 
 
+def test_statements_of_the_documentation_exist() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "certificates").glob("*.md"))
+    named = set(re.findall(r"\b[A-Z]\.\d+\b", source(PAPER / "supplement.tex")))
+    assert len(named) > 10
+    assert {number for number in named if f'<a id="{number.replace(".", "").lower()}"></a>' not in pages} == set()
+
+
 def test_citations_have_an_entry_and_entries_are_cited() -> None:
     entries = re.findall(r"^@\w+\{([^,]+),", (PAPER / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(entries) == len(set(entries))
