@@ -285,6 +285,7 @@ def test_archived_studies_are_read_only_and_out_of_the_way(bestarm: Program) -> 
     both = json.loads(works(bestarm, "list", "--all", "--json"))
     assert list(both[0]) == [
         "study",
+        "project",
         "state",
         "answer",
         "leader",

@@ -154,7 +154,8 @@ def test_seeds_stay_with_the_study_and_not_with_the_plan(tmp_path: Path, monkeyp
 def at_version_4(path: Path) -> None:
     """Make the database as the program wrote it before it kept the seed of items."""
     with closing(SQLStorage(str(path))) as storage, storage._database.transaction() as connection:
-        connection.exec_driver_sql("ALTER TABLE bestarm_studies DROP COLUMN items_seed")
+        for column in ("items_seed", "project"):
+            connection.exec_driver_sql(f"ALTER TABLE bestarm_studies DROP COLUMN {column}")
         for table in (schema.sessions, schema.acts):
             table.drop(connection)
         connection.execute(sa.update(schema.schema).values(version=4))
@@ -166,7 +167,7 @@ def as_before(part: Part) -> Part:
         return part
     [row] = part.rows
     entry = dict(zip(part.columns, row, strict=True)) | {"name": "restored"}
-    del entry["items_seed"]
+    del entry["items_seed"], entry["project"]
     return Part(part.table, tuple(entry), [tuple(entry.values())])
 
 
@@ -180,10 +181,10 @@ def test_studies_made_before_keep_their_order(tmp_path: Path) -> None:
     assert first_items(study) == expected
     # Stated for a new study, these repeat it.
     assert (study.status().seed, study.status().items_seed) == (7, 7)
-    # A backup that was written then has no such column.
+    # A backup that was written then has no such columns.
     study.storage.restore(map(as_before, study.storage.dump(study.record.key)))
     restored = ba.Study.open("restored", storage=study.storage)
-    assert restored.record.items_seed is None
+    assert (restored.record.items_seed, restored.record.project) == (None, "default")
     assert first_items(restored) == expected
     study.storage.close()
 

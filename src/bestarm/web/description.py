@@ -14,7 +14,7 @@ from bestarm.web.roles import ANYBODY, demand
 
 _TOKENS = (
     "A token of the service. Each operation lists the role that it needs: read, work or manage, each of which allows "
-    "what those before it do."
+    "what those before it do. A role can be limited to projects; what concerns all studies takes it in all of them."
 )
 
 
