@@ -165,3 +165,30 @@ def test_large_plans_keep_no_other_study_waiting(tmp_path: Path, monkeypatch: py
         assert not any(one.done() for one in made)
         go_on.set()
         assert {one.result().status_code for one in made} == {201}
+
+
+def test_a_plan_that_is_sent_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, seen = Plan.from_data, []
+
+    def counted(data: Any) -> Plan:
+        seen.append(data)
+        return read(data)
+
+    monkeypatch.setattr(Plan, "from_data", counted)
+    sent: dict[str, Any] = {"plan": PLAN | {"budget": {"tests": 100}}, "name": "once"}
+    key = {"Idempotency-Key": "k"}
+    with running(str(tmp_path / "x.db")) as url, client_at(url) as client:
+
+        def allowed() -> Any:
+            plan = client.get("/api/studies/1").json()["plan"]
+            assert plan["name"] == "once"
+            return plan["budget"]["tests"]
+
+        assert client.post("/api/studies", json=sent, headers=key).status_code == 201
+        assert allowed() == 100
+        assert client.get("/api/studies").json()[0]["state"] == "running"
+        assert len(seen) == 1
+        # A repeat finds the study as it has become.
+        assert client.post("/api/studies/1/extend", json={"tests": 7, "holder": "ann"}).status_code == 200
+        assert client.post("/api/studies", json=sent, headers=key).json()["id"] == 1
+        assert allowed() == 107

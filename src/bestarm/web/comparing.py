@@ -79,7 +79,7 @@ def add_comparison(router: APIRouter, served: ServedStudies, access: Access) -> 
 
 
 def _compared(snapshot: Snapshot) -> dict[str, Any]:
-    status = snapshot.whole
+    status = snapshot.whole()
     first, possible = {*status["answered"], status["leader"]}, set(status["candidates"])
     # Sorting keeps the user's order among equals.
     arms = sorted(status["arms"], key=lambda arm: (arm.name not in first, arm.name not in possible))

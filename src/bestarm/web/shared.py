@@ -72,21 +72,17 @@ class Snapshot:
         self.version, self.row = version, row
         self.seconds = seconds
         """How long it took to compute."""
-        self._whole = whole
-
-    @functools.cached_property
-    def whole(self) -> dict[str, Any]:
-        """Everything, for `json_bytes`."""
-        return self._whole()
+        self.whole = whole
+        """Makes everything, for `json_bytes`."""
 
     @functools.cached_property
     def body(self) -> bytes:
         """Everything as JSON."""
-        arms, most = self.whole["arms"], _ARMS_AT_ONCE
+        whole, most = self.whole(), _ARMS_AT_ONCE
+        arms = whole.pop("arms")
         # Making JSON lets no other thread work, so it is made in pieces.
         pieces = [json_bytes(arms[k : k + most])[1:-1] for k in range(0, len(arms), most)]
-        rest = json_bytes({name: part for name, part in self.whole.items() if name != "arms"})
-        return b"".join((rest[:-1], b',"arms":[', b",".join(pieces), b"]}"))
+        return b"".join((json_bytes(whole)[:-1], b',"arms":[', b",".join(pieces), b"]}"))
 
     @functools.cached_property
     def zipped(self) -> bytes:

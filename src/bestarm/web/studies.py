@@ -224,10 +224,11 @@ class ServedStudies:
     def new_study(
         self, plan: Plan, seed: int | None, items_seed: int | None, key: str | None = None, *, author: str, project: str
     ) -> SharedStudy:
-        """Make a new study, once for each `key`. It may take seconds."""
+        """Make a new study of a plan that was read, once for each `key`. It may take seconds."""
         check_can_be_decided(plan)
         seeds = choose_seeds(plan, seed, items_seed)
-        return SharedStudy(self.storage, new_record(self.storage, plan, seeds, key, author=author, project=project))
+        record = new_record(self.storage, plan, seeds, key, author=author, project=project, was_read=True)
+        return SharedStudy(self.storage, record)
 
     async def create(self, kind: Kind, make: Callable[[], SharedStudy]) -> SharedStudy:
         """Take in a study that `make` makes."""

@@ -125,8 +125,12 @@ def new_record(
     *,
     author: str | None,
     project: str = DEFAULT_PROJECT,
+    was_read: bool = False,
 ) -> StudyRecord:
-    """A new study in `storage`, one for each `key`, made by `author`, who by default is this program's user."""
+    """A new study in `storage`, one for each `key`, made by `author`, who by default is this program's user.
+
+    A plan that `was_read` from data holds nothing that the record does not, and is not read again.
+    """
     if plan.delta > 0.5:
         reason = (
             "is the probability of a wrong answer that you accept, and can be at most 0.5; was "
@@ -148,7 +152,8 @@ def new_record(
             # The proof rests on the order of items, and on no choice of the policy.
             seed = seeds.items_seed
     text = json.dumps(plan.to_data(), ensure_ascii=False)
-    _PLANS[text] = plan
+    if was_read:
+        _PLANS[text] = plan
     try:
         return storage.create_study(
             plan.name,
