@@ -62,7 +62,7 @@ def test_it_has_every_method_and_property_of_a_study() -> None:
     public = {name for name in dir(Study) if not name.startswith("_")}
     here = {name for name in dir(RemoteStudy) if not name.startswith("_")}
     # These are of the record itself, which only its database, or a copy, has.
-    of_record = {"storage", "record", "add_frame", "items_left"}
+    of_record = {"storage", "record"}
     assert public - here == {"create", "open"} | of_record
     for name in public & here:
         mine, theirs = getattr(RemoteStudy, name), getattr(Study, name)
