@@ -30,18 +30,18 @@ from bestarm.storage.base import Aside, AuditLine, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
+from bestarm.study.framing import Framing
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.intake.frames import record_frame
 from bestarm.study.intake.items import items_of
 from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
-from bestarm.study.intake.new_results import GivenResult
+from bestarm.study.intake.new_results import GivenResult, NewResults
 from bestarm.study.intake.values import Result
 from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease, check_reason
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
 
 
-class RemoteStudy(RemotePlace, FileTransfer):
+class RemoteStudy(RemotePlace, FileTransfer, Framing):
     """A study on a server, with the methods and properties of `bestarm.Study`."""
 
     def __init__(self, connection: Connection, key: int, plan: Plan, *, holder: str | None = None) -> None:
@@ -182,28 +182,12 @@ class RemoteStudy(RemotePlace, FileTransfer):
         ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
         return ids
 
-    def add_frame(
-        self,
-        frame: Any,
-        *,
-        arm: str = "arm",
-        metric: str = "metric",
-        value: str = "value",
-        item: str = "item",
-        ignore: Collection[str] = (),
-        again: bool = False,
-        key: str | None = None,
-    ) -> list[int]:
-        """Record the results of a data frame, all or none, as `Study.add_frame` does; at most 10,000."""
-        self._status()  # Arms may have come.
-        how: dict[str, Any] = {"arm": arm, "metric": metric, "value": value, "item": item, "ignore": ignore}
-        return record_frame(
-            self.plan,
-            frame,
-            lambda found, source: self.add(found.named(self.plan), source=source, key=key),
-            again=again,
-            **how,
-        )
+    def _plan_now(self) -> Plan:
+        self._status()
+        return self.plan
+
+    def _add(self, found: NewResults, source: str, key: str | None) -> list[int]:
+        return self.add(found.named(self.plan), source=source, key=key)
 
     def check_far(self, told: Iterable[tuple[Test | int, Result]] = (), given: Iterable[GivenResult] = ()) -> None:
         """Raise `FarValue` if a value lies far outside those that its metric has shown, as `Study.check_far` does."""

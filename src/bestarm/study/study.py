@@ -19,8 +19,8 @@ from bestarm.storage.keys import check_key
 from bestarm.storage.opening import open_storage
 from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.study.asking import AlreadyTold as AlreadyTold  # re-exported
+from bestarm.study.framing import Framing
 from bestarm.study.intake.blocks import ends_of_blocks, refused_block
-from bestarm.study.intake.frames import record_frame
 from bestarm.study.intake.items import MeasuredItems
 from bestarm.study.intake.names import Test as Test  # re-exported
 from bestarm.study.intake.new_results import GivenResult, NewResults, read_given
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Study(Placed):
+class Study(Placed, Framing):
     """A durable study. Make one with `create`, come back to it with `open`, from any number of processes.
 
     >>> import bestarm as ba
@@ -195,40 +195,9 @@ class Study(Placed):
             self._scores.check_labels(found.columns, places, self._items.order)
         return places
 
-    def add_frame(
-        self,
-        frame: Any,
-        *,
-        arm: str = "arm",
-        metric: str = "metric",
-        value: str = "value",
-        item: str = "item",
-        ignore: Collection[str] = (),
-        again: bool = False,
-        key: str | None = None,
-    ) -> list[int]:
-        """Record the results of a data frame that were measured without asking, in its order, all or none.
-
-        Either each row has one value, in the columns arm, metric and value; rows of one test of several metrics follow
-        each other and have the same number in a column test. Or each metric has a column of its own, and a row has the
-        values of one test, or of several. The arguments say what the columns are called, and `ignore` names columns to
-        leave out, which the study does not know. In a study with items, each row says the item. It may be a frame of
-        pandas or polars, a table of pyarrow, or a dictionary of lists.
-
-        Returns the ids of the tests. Give every result there is, in an order that has nothing to do with the values:
-        picking some of them would bias the answer. The study did not choose which arm was measured when, and its report
-        says so. The same results in the same order are taken for the same frame, and refused, unless you say `again`.
-        A `key` is as in `Study.add`.
-
-        >>> import bestarm as ba
-        >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
-        >>> study = ba.Study.create(problem, storage=":memory:")
-        >>> study.add_frame({"arm": ["old", "new", "new"], "yield": [1.0, 2.0, 2.1]})
-        [1, 2, 3]
-        """
+    def _plan_now(self) -> Plan:
         self._look_for_arms()
-        how: dict[str, Any] = {"arm": arm, "metric": metric, "value": value, "item": item, "ignore": ignore}
-        return record_frame(self.plan, frame, lambda found, source: self._add(found, source, key), again=again, **how)
+        return self.plan
 
     def frame(self, *, wide: bool = False) -> pd.DataFrame:
         """Every result as a pandas data frame, in the order of the record: test, arm, metric, value, holder, told.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from bestarm.problem import Plan
@@ -34,23 +34,16 @@ def read_frame(
     return found
 
 
-def record_frame(
-    plan: Plan, frame: Any, record: Callable[[NewResults, str], Iterable[int]], *, again: bool, **how: Any
-) -> list[int]:
-    """Have the results of a frame recorded, under a source by which it is known. `how` is as for `read_frame`."""
-    found = read_frame(plan, frame, **how)
-    try:
-        return [*record(found, "" if again else f"frame sha256:{digest_of(found)}")]
-    except SourceTaken:
-        known = "its one result is" if len(found.rows) == 1 else f"all its {len(found.rows):,} results are"
-        reason = f"nothing new, since {known} in this study already; again=True records them once more"
-        raise SourceTaken(f"{_NAME}: {reason}") from None
-
-
 def digest_of(found: NewResults) -> str:
     """What tells one frame from another: its results, in their order. Databases keep it."""
     words = [f"Row(arm={row.arm}, lead={row.lead}, values={row.values}, item={row.item!r})" for row in found.rows]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+
+def taken_already(found: NewResults) -> SourceTaken:
+    """What to raise if the study has these results."""
+    known = "its one result is" if len(found.rows) == 1 else f"all its {len(found.rows):,} results are"
+    return SourceTaken(f"{_NAME}: nothing new, since {known} in this study already; again=True records them once more")
 
 
 def columns_of(frame: Any) -> dict[Any, list[Any]]:
