@@ -99,6 +99,7 @@ def test_what_may_be_given_twice(tmp_path: Path) -> None:
         *(("import", name) for name in ("--ignore", "--map")),
         *(("run", name) for name in ("--metric", "--failed-as", "--timeout-as")),
         *(("serve", name) for name in ("--allow-host", "--trusted-proxies", "--proxy", "--proxy-role")),
+        ("token", "--role"),
     ]
     # A flag, a list, a word that only looks like an option, and help whatever else is said.
     assert bestarm("theory", "exp1-a", "--json", "--json").code == 0
