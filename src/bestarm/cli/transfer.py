@@ -19,7 +19,7 @@ from bestarm.cli.shared.arguments import (
     Yes,
 )
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.files import is_stdout, record_confirmed, recorded_words, results_file, writing
+from bestarm.cli.shared.files import is_stdout, read_twice, record_confirmed, recorded_words, results_file, writing
 from bestarm.cli.shared.opening import Access, Place, check_text, repeatable_with_key
 from bestarm.cli.shared.show import counted, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
@@ -27,11 +27,6 @@ from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.study.files.exchange import Recorded
-
-
-_PIECE = 2**20
-_LARGEST_PIPE = 4 * 2**30
-"""Bytes of a backup that are read from a pipe, which may have no end."""
 
 
 @study_command(place=200)
@@ -140,22 +135,12 @@ def import_(
 
 
 def _restore(path: str, db: str | None, name: str | None, as_json: bool) -> None:
-    import tempfile
-
-    from bestarm.parsing import too_large
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.backup import restore_backup
 
-    with results_file(path) as (file, called), tempfile.TemporaryFile() as kept:
-        if not file.seekable():
-            # It is read twice.
-            while kept.tell() <= _LARGEST_PIPE and (piece := file.read(_PIECE)):
-                kept.write(piece)
-            if kept.tell() > _LARGEST_PIPE:
-                raise too_large(called, _LARGEST_PIPE)
-            kept.seek(0)
+    with results_file(path) as (given, called), read_twice(given, called) as file:
         new = None if name is None else check_text("name", name)
-        made = restore_backup(open_storage(db, create=True), file if file.seekable() else kept, called, name=new)
+        made = restore_backup(open_storage(db, create=True), file, called, name=new)
     if as_json:
         print_json(made._asdict())
     else:

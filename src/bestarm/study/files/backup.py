@@ -22,7 +22,7 @@ from bestarm.validation import InvalidInput
 FORMAT = 1
 _KIND = "bestarm study"
 _BATCH = 5_000
-_LONGEST_LINE = 2**28
+_LONGEST_LINE = 2**30
 _NUMBER = "number"
 """JSON has no infinite numbers. One is an object with this field."""
 
@@ -81,7 +81,7 @@ def _check_whole(file: BinaryIO, called: str) -> Backup:
     """Check that the file is a backup, and complete."""
     whole = hashlib.sha256()
     count, last, name = 0, b"", ""
-    for line in _lines(file):
+    for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
         if not count:
             name = _read_head(line, called)
         else:
@@ -93,18 +93,13 @@ def _check_whole(file: BinaryIO, called: str) -> Backup:
         # Without the end of its line, it may be a part of a longer one.
         end = json.loads(last if last.endswith(b"\n") else b"")
         rows, digest = int(end["rows"]), str(end["digest"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         raise InvalidInput(
             f"{called}: is not complete: its last line, with the digest, is missing; nothing was restored"
         ) from None
     if digest != f"sha256:{whole.hexdigest()}":
         raise InvalidInput(f"{called}: is damaged: its digest is not the one in its last line; nothing was restored")
     return Backup(name, rows, digest)
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines, a longer one in pieces, which make no sense."""
-    return iter(lambda: file.readline(_LONGEST_LINE), b"")
 
 
 def _read_head(line: bytes, called: str) -> str:
@@ -126,7 +121,7 @@ def _parts(file: BinaryIO) -> Iterator[Part]:
     columns: tuple[str, ...] = ()
     rows: list[tuple[Any, ...]] = []
     file.readline()
-    for line in _lines(file):
+    for line in file:
         try:
             data = json.loads(line)
             if isinstance(data, list):
