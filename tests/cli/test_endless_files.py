@@ -12,7 +12,7 @@ import pytest
 from tests.program import Ended, bestarm
 
 import bestarm as ba
-from bestarm.cli import transfer
+from bestarm.cli.shared import files
 from bestarm.study.files.backup import write_backup
 from bestarm.study.intake import csv_file
 from bestarm.web.server import running
@@ -64,7 +64,7 @@ def endless(folder: Path, begin: bytes, more: bytes) -> Iterator[str]:
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ba.Study:
-    for module, limit in ((csv_file, "LARGEST"), (transfer, "_LARGEST_PIPE")):
+    for module, limit in ((csv_file, "LARGEST"), (files, "_LARGEST_PIPE")):
         monkeypatch.setattr(module, limit, 2**20)
     problem = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
     return ba.Study.create(problem, name="x", storage=tmp_path / "x.db")

@@ -22,7 +22,7 @@ from bestarm.cli.shared.arguments import (
     Yes,
 )
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.files import is_stdout, record_confirmed, recorded_words, results_file, writing
+from bestarm.cli.shared.files import is_stdout, read_twice, record_confirmed, recorded_words, results_file, writing
 from bestarm.cli.shared.opening import (
     Access,
     Place,
@@ -37,11 +37,6 @@ from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.study.files.exchange import Recorded
-
-
-_PIECE = 2**20
-_LARGEST_PIPE = 4 * 2**30
-"""Bytes of a backup that are read from a pipe, which may have no end."""
 
 
 @study_command(place=200)
@@ -172,20 +167,11 @@ def import_(
 
 
 def _restore(path: str, place: Place, name: str | None, project: str | None, as_json: bool) -> None:
-    from bestarm.parsing import too_large
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.backup import restore_backup
 
     client, new = place.client(), None if name is None else check_text("name", name)
-    with results_file(path) as (given, called), tempfile.TemporaryFile() as kept:
-        if not given.seekable():
-            # It is read twice.
-            while kept.tell() <= _LARGEST_PIPE and (piece := given.read(_PIECE)):
-                kept.write(piece)
-            if kept.tell() > _LARGEST_PIPE:
-                raise too_large(called, _LARGEST_PIPE)
-            kept.seek(0)
-        file = given if given.seekable() else kept
+    with results_file(path) as (given, called), read_twice(given, called) as file:
         if client is None:
             storage = open_storage(place.db, create=True)
             done = restore_backup(storage, file, called, name=new, project=project, by=whoami())

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from bestarm.storage.audit import AuditEntry as AuditEntry
 from bestarm.storage.audit import AuditLine as AuditLine
 from bestarm.storage.audit import audit_of
 from bestarm.storage.columns import Given
+from bestarm.storage.copies import Copies as Copies
 from bestarm.storage.projects import DEFAULT_PROJECT
 
 # The words of the contract. Other modules import them from here.
@@ -49,23 +50,6 @@ from bestarm.storage.rows import Telling as Telling
 from bestarm.storage.rows import Told as Told
 from bestarm.storage.tokens import TokenKeeper
 from bestarm.validation import InvalidInput
-
-
-class Copies:
-    """The part of a storage that copies studies. By default it cannot."""
-
-    url: str
-
-    def dump(self, key: int) -> Iterator[Part]:
-        """Everything of a study, its own entry first. Equal for equal studies, in whichever database they are."""
-        raise InvalidInput("storage", self.url, "cannot copy whole studies; use SQLite or PostgreSQL")
-
-    def restore(self, parts: Iterable[Part], *, by: str = "") -> list[int]:
-        """Studies from what `dump` gave, one after another: all of them, or nothing. Returns their numbers.
-
-        `NameTaken` if a study has the name of one. `by` is who does it, for the audit: an act remains of each.
-        """
-        raise InvalidInput("storage", self.url, "cannot take copies of studies; use SQLite or PostgreSQL")
 
 
 class Storage(TokenKeeper, Copies, abc.ABC):

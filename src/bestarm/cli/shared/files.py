@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from bestarm.study.record.far_values import FarValue
 
 
+_PIECE = 2**20
+_LARGEST_PIPE = 4 * 2**30
+"""Bytes that are read from a pipe to be kept in a file. It may have no end."""
+
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
 
@@ -39,6 +43,25 @@ def results_file(path: str) -> Iterator[tuple[BinaryIO, str]]:
         raise InvalidInput(f"{path}: cannot be read: {reason}") from None
     with file:
         yield file, path
+
+
+@contextlib.contextmanager
+def read_twice(file: BinaryIO, called: str) -> Iterator[BinaryIO]:
+    """The file, or what comes out of a pipe as a file."""
+    if file.seekable():
+        yield file
+        return
+    import tempfile
+
+    from bestarm.parsing import too_large
+
+    with tempfile.TemporaryFile() as kept:
+        while kept.tell() <= _LARGEST_PIPE and (piece := file.read(_PIECE)):
+            kept.write(piece)
+        if kept.tell() > _LARGEST_PIPE:
+            raise too_large(called, _LARGEST_PIPE)
+        kept.seek(0)
+        yield kept
 
 
 def recorded_words(study: AnyStudy, recorded: Recorded) -> str:
