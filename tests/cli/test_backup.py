@@ -68,12 +68,12 @@ def test_all_studies_are_backed_up_and_restored(tmp_path: Path) -> None:
         ba.Study.open("one", storage=there).ask(1)
         for place in (there, other):
             assert run("import", "service.backup", "--db", place).splitlines() == [
-                "one is there already, with another record, and stays as it is.",
+                "one is there already, and differs, if only by its project; it stays as it is.",
                 "two is there already, with the same record.",
             ]
         run("export", "two", "--all", "-o", "two.backup", "--db", service)
         assert "Restored due with" in run("import", "two.backup", "--as", "due", "--db", other)
-        assert "--as NAME restores it under another" in run("import", "two.backup", "--db", other, code=2)
+        assert "--as NAME restores a study under another" in run("import", "two.backup", "--db", other, code=2)
         assert "is not complete" in run("import", str(_cut(tmp_path / "here.backup")), "--db", other, code=2)
         assert "no such study" in run("export", "three", "--all", "--db", service, code=2)
         studies = [line["study"] for line in json.loads(run("list", "--json", "--db", other))]

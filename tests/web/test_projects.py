@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
@@ -224,6 +225,17 @@ def test_a_key_that_others_used_shows_nothing(service: Service) -> None:
         for study in ids:
             assert client.post(f"/api/studies/{study}/archive", json={}).status_code == 200
             assert client.post(f"/api/studies/{study}/delete", json={"name": "under a key"}).status_code == 200
+
+
+def test_who_looked_too_early_sees_the_next_study(tmp_path: Path) -> None:
+    with contextlib.closing(open_storage(tmp_path / "x.db", create=True)) as storage:
+        reader = {"Authorization": f"Bearer {storage.make_token('ann', f'read@{A}')[0]}"}
+    with running(str(tmp_path / "x.db"), token=TOKEN) as url, client_at(url) as client:
+        refused(client.get("/api/studies/1", headers=reader), 404, "no such study")
+        manager = {"Authorization": f"Bearer {TOKEN}"}
+        made = client.post("/api/studies", json={"plan": PLAN, "name": "first", "project": A}, headers=manager)
+        assert made.json()["id"] == 1
+        assert client.get("/api/studies/1", headers=reader).status_code == 200
 
 
 def first_event(url: str, path: str, headers: dict[str, str]) -> Any:

@@ -167,25 +167,28 @@ def import_(
 
 
 def _restore(path: str, place: Place, name: str | None, project: str | None, as_json: bool) -> None:
+    from bestarm.storage.errors import NameTaken
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.backup import restore_backup
 
     client, new = place.client(), None if name is None else check_text("name", name)
-    with results_file(path) as (given, called), read_twice(given, called) as file:
-        if client is None:
-            storage = open_storage(place.db, create=True)
-            done = restore_backup(storage, file, called, name=new, project=project, by=whoami())
-        else:
-            with saying_how_to_give_a_token():
+    with results_file(path) as (given, called), read_twice(given, called) as file, saying_how_to_give_a_token():
+        try:
+            if client is None:
+                storage = open_storage(place.db, create=True)
+                done = restore_backup(storage, file, called, name=new, project=project, by=whoami())
+            else:
                 done = client.restore(file, new, project=project)
+        except NameTaken as error:
+            raise NameTaken(f"{error}; --as NAME restores a study under another") from None
     if as_json:
         print_json(done._asdict() | {"studies": [one._asdict() for one in done.studies]})
         return
     for one in done.studies:
         say(f"Restored {one.name} with {counted(one.rows, 'row')}, {one.digest}.")
     for name in done.there:
-        differs = "another record, and stays as it is" if name in done.differ else "the same record"
-        say(f"{name} is there already, with {differs}.")
+        differs = "and differs, if only by its project; it stays as it is"
+        say(f"{name} is there already, {differs if name in done.differ else 'with the same record'}.")
 
 
 @study_command(place=230)

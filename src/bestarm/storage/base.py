@@ -116,8 +116,11 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         """The projects that have studies: how many that are not archived, and that are."""
         return {DEFAULT_PROJECT: self.count_studies()}
 
-    def move(self, key: int, project: str, holder: str) -> None:
-        """Put a study into another project, archived or not. The log says so, and the revision grows."""
+    def move(self, key: int, project: str, holder: str, *, within: str | None = None) -> None:
+        """Put a study into another project, archived or not. The log says so, and the revision grows.
+
+        `NotFound` if it is not in the project `within`, unless that is None.
+        """
         raise InvalidInput("project", project, f"the storage {self.url!r} keeps no projects")
 
     def count_studies(self) -> tuple[int, int]:
@@ -156,8 +159,10 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         """Put a study away, or bring it back. After this returns, nothing is recorded in an archived study."""
 
-    def delete(self, key: int, holder: str) -> None:
+    def delete(self, key: int, holder: str, *, within: str | None = None) -> None:
         """Remove an archived study and all that is recorded of it, for good. Repeating it changes nothing.
+
+        `NotFound` if it is not in the project `within`, unless that is None.
 
         What remains is an act with its name and number. No other study ever gets the number, so a program that still
         has the study open finds that it is gone.

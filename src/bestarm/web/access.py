@@ -71,8 +71,9 @@ class Caller(NamedTuple):
     def check(self, demand: Demand) -> None:
         """Refuse what their role does not allow."""
         if demand.role != ANYBODY:
-            where = " in all projects" if demand.everywhere and self.grants.by_project else ""
-            where = where or (f" in the project {self.project!r}" if self.project is not None else "")
+            where = "" if self.project is None else f" in the project {self.project!r}"
+            if demand.everywhere and self.grants.by_project:
+                where = " in all projects"
             self._check(self.grants.everywhere if demand.everywhere else self.role, demand.role, where)
 
     def check_project(self, project: str) -> None:
@@ -184,12 +185,15 @@ class Access:
         if not caller.grants.by_project:
             return caller
         project = await self._cached(f"study {study}", lambda storage: storage.project_of(study))
+        if project is None:
+            # The next study that is made may have this number.
+            self.forget_project(study)
         if project is None or caller.grants.role_in(project) is None:
             raise no_such_study(study)
         return caller._replace(project=project)
 
     def forget_project(self, study: int) -> None:
-        """A study was moved."""
+        """A study was moved, or may be made."""
         self._known.pop(f"study {study}", None)
 
     async def is_still_allowed(self, caller: Caller, study: int | None = None) -> bool:

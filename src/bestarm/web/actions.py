@@ -21,7 +21,7 @@ from bestarm.study.intake.xlsx_file import XLSX, ZIPPED
 from bestarm.study.record.checks import UnreadableStudy
 from bestarm.validation import Complaint, InvalidInput
 from bestarm.web import inputs, models
-from bestarm.web.access import DONE, who_asks
+from bestarm.web.access import DONE, caller_of, who_asks
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
 from bestarm.web.errors import Refusal, json_response
 from bestarm.web.events import LiveUpdates
@@ -266,7 +266,8 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
     @post("delete", tag="studies")
     async def delete(study: Key, body: Annotated[inputs.Delete, Body()], request: Request) -> Response:
         """Remove an archived study and all its results, for good. Its name and number stay in the audit."""
-        await served.delete(study, body.name, who_asks(request, None))
+        caller = caller_of(request.scope)
+        await served.delete(study, body.name, who_asks(request, None), caller.project)
         live.nudge(study)
         return json_response({})
 

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
 from bestarm.storage.projects import DEFAULT_PROJECT, check_project
+from bestarm.validation import NotFound
 from bestarm.web import inputs, models
 from bestarm.web.access import Access, caller_of, who_asks
 from bestarm.web.common import ALWAYS, CHANGE, Key, errors
-from bestarm.web.errors import json_response
+from bestarm.web.errors import json_response, no_such_study
 from bestarm.web.events import LiveUpdates
 from bestarm.web.studies import ServedStudies
 
@@ -36,8 +37,12 @@ def add_projects(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
     @router.post("/studies/{study}/move", response_model=models.Nothing, responses=CHANGE, tags=["projects"])
     async def move(study: Key, body: Annotated[inputs.Move, Body()], request: Request) -> Response:
         """Put the study into another project. It takes the role manage in both."""
-        caller_of(request.scope).check_project(check_project(body.project))
-        await served.do(lambda: served.storage.move(study, body.project, who_asks(request, None)))
+        caller, holder = caller_of(request.scope), who_asks(request, None)
+        caller.check_project(check_project(body.project))
+        try:
+            await served.do(lambda: served.storage.move(study, body.project, holder, within=caller.project))
+        except NotFound:
+            raise no_such_study(study) from None
         access.forget_project(study)
         live.nudge(study)
         return json_response({})

@@ -21,7 +21,7 @@ from bestarm.storage.errors import StorageError
 from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.study.record.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
 from bestarm.study.record.seeds import choose_seeds
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, NotFound
 from bestarm.web.errors import fault_words, no_such_study
 from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, list_row
 from bestarm.web.versions import Version, version_of
@@ -234,8 +234,8 @@ class ServedStudies:
         """Take in a study that `make` makes."""
         return self._keep(await self.threads.run(kind, make))
 
-    async def delete(self, key: int, name: str, holder: str) -> None:
-        """Remove an archived study of that name for good."""
+    async def delete(self, key: int, name: str, holder: str, within: str | None) -> None:
+        """Remove an archived study of that name for good, if it is in the project `within`, or that is None."""
 
         def delete() -> None:
             record = self.storage.study(key)
@@ -243,7 +243,10 @@ class ServedStudies:
                 raise no_such_study(key)
             if record.name != name:
                 raise InvalidInput("name", name, "is not the name of this study; nothing was deleted")
-            self.storage.delete(key, holder)
+            try:
+                self.storage.delete(key, holder, within=within)
+            except NotFound:
+                raise no_such_study(key) from None
 
         await self.threads.run("slow", delete)
         for kept in (self._studies, self._rows, self._faults):
@@ -284,7 +287,9 @@ class ServedStudies:
     async def rows(self, records: Callable[[], Sequence[StudyRecord]]) -> list[dict[str, Any]]:
         """A line for each study. What takes long to compute is there the next time."""
         found = await self.do(lambda: self.versions(records()))
-        late = [record for record, version in found if version is None or self._rows[record.key][0] != version]
+        # A study that is deleted meanwhile has no line.
+        known = {record.key: line[0] for record, _ in found if (line := self._rows.get(record.key)) is not None}
+        late = [record for record, version in found if version is None or known.get(record.key) != version]
         for record in late:
             self.compute(record)
         waited = [self._computing[record.key] for record in late if record.key in self._computing]

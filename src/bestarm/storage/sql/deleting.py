@@ -27,7 +27,7 @@ class SQLDeletion(Storage):
     _database: Database
 
     @retried
-    def delete(self, key: int, holder: str) -> None:
+    def delete(self, key: int, holder: str, *, within: str | None = None) -> None:
         with self._database.transaction() as connection:
             if self._database.is_sqlite:
                 # Otherwise the file keeps what was deleted until the room is used again.
@@ -35,10 +35,11 @@ class SQLDeletion(Storage):
             if connection.execute(sa.select(acts.c.act).where(acts.c.study == key, acts.c.kind == _DELETED)).first():
                 return
             study = lock_study(self._database, connection, key, blocks_telling=True)
+            project = study.project(within)
             if not study.is_archived:
                 raise StudyNotArchived(study.name)
-            entry = sa.select(studies.c.created, studies.c.archived, studies.c.project).where(studies.c.study == key)
-            made, archived, project = study.execute(entry).one()
+            entry = sa.select(studies.c.created, studies.c.archived).where(studies.c.study == key)
+            made, archived = study.execute(entry).one()
             issued, told = (
                 study.execute(sa.select(sa.func.count(sa.distinct(table.c.test))).where(table.c.study == key)).scalar()
                 for table in (tests, outcomes)

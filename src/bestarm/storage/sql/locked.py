@@ -18,7 +18,7 @@ from bestarm.storage.errors import ConnectionLost, OutcomeUnknown, StorageError,
 from bestarm.storage.keys import new_key
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.schema import events, requests, storable, studies
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, NotFound
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,6 +28,8 @@ _LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived, stud
     studies.c.study == sa.bindparam("key")
 )
 _LOCK = _LOOK.with_for_update(key_share=True)
+# Not a part of these: files of earlier versions have it behind the plan, which may be long.
+_PROJECT = sa.select(studies.c.project).where(studies.c.study == sa.bindparam("key"))
 # Also blocks telling results.
 _LOCK_OUT = _LOOK.with_for_update()
 
@@ -83,6 +85,13 @@ class LockedStudy:
         if self.is_archived:
             raise StudyArchived(self.name)
 
+    def project(self, within: str | None = None) -> str:
+        """The study's project. `NotFound` if that is not `within`, unless that is None."""
+        found = str(self.execute(_PROJECT, {"key": self.key}).scalar_one())
+        if within not in (None, found):
+            raise NotFound("study", self.key, f"no such study in the project {within!r}")
+        return found
+
     def log(self, kind: EventKind, holder: str, detail: str = "", test: int | None = None) -> None:
         """Add a line to the log."""
         row = {"kind": kind, "holder": storable(holder), "detail": storable(detail), "test": test}
@@ -123,6 +132,6 @@ def lock_study(database: Database, connection: sa.Connection, key: int, *, block
     """Keep others from changing this study, though not from telling results unless that is blocked too."""
     row = connection.execute(_LOCK_OUT if blocks_telling else _LOCK, {"key": key}).first()
     if row is None:
-        raise InvalidInput("study", key, f"no such study in {database.url!r}")
+        raise NotFound("study", key, f"no such study in {database.url!r}")
     entry = row.name, bool(row.by_arrival), row.archived is not None, row.revision
     return LockedStudy(connection, key, database.time(connection), *entry)

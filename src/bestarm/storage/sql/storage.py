@@ -112,10 +112,12 @@ class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
                 study.log("restored" if undo else "archived", holder)
 
     @retried
-    def move(self, key: int, project: str, holder: str) -> None:
+    def move(self, key: int, project: str, holder: str, *, within: str | None = None) -> None:
         with self._locked(key) as study:
-            before = self.project_of(key)
+            before = study.project()
+            # A repeat finds it moved already.
             if before != project:
+                study.project(within)
                 changed = {"project": project, "revision": studies.c.revision + 1}
                 study.execute(sa.update(studies).where(studies.c.study == key).values(changed))
                 study.log("moved", holder, f"from the project {before} to {project}")

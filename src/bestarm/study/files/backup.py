@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -26,6 +27,11 @@ FORMAT = 1
 _ONE, _ALL = "bestarm study", "bestarm studies"
 _BATCH = 5_000
 _LONGEST_LINE = 2**28
+_MOST_REVISIONS = 10**9
+"""So that there is room for more."""
+
+_LONG = 2**20
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _NUMBER = "number"
 """JSON has no infinite numbers. One is an object with this field."""
 
@@ -127,23 +133,24 @@ def restore_backup(
     studies = held.studies if isinstance(held, BackupOfAll) else [held]
     if is_of_all and name is not None:
         raise InvalidInput("name", name, f"is for the file of one study; {called} has all studies of a database")
-    taken = [record for one in studies if is_of_all and (record := storage.find_study(one.name)) is not None]
-    there = [record.name for record in taken]
-    new = [one for one in studies if one.name not in there]
+    there = [one.name for one in studies if is_of_all and storage.find_study(one.name) is not None]
+    taken = set(there)
+    new = [one for one in studies if one.name not in taken]
     file.seek(0)
     try:
         if new:
-            storage.restore(_changed(_parts(file, there), [one.name for one in new], name, project), by=by)
-    except NameTaken as error:
-        raise NameTaken(str(error) if is_of_all else f"{error}; --as NAME restores it under another") from None
+            storage.restore(_changed(_parts(file, taken), [one.name for one in new], name, project), by=by)
+    except NameTaken:
+        raise
     except InvalidInput as error:
         if error.field == "storage":
             raise
         raise InvalidInput(f"{called}: cannot be restored: {error}") from None
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        same = {write_backup(storage, record, nowhere) for record in taken}
+        records = (storage.find_study(name) for name in there)
+        same = {write_backup(storage, record, nowhere) for record in records if record is not None}
     made = [one if name is None else one._replace(name=name) for one in new]
-    return Restored(made, there, [one.name for one in studies if one.name in there and one not in same])
+    return Restored(made, there, [one.name for one in studies if one.name in taken and one not in same])
 
 
 def check_backup(file: BinaryIO, called: str) -> Backup | BackupOfAll:
@@ -168,7 +175,8 @@ def check_backup(file: BinaryIO, called: str) -> Backup | BackupOfAll:
             if not line.endswith(b"\n"):
                 raise _not_complete(called)
             if line.startswith(b'{"studies"'):
-                found = BackupOfAll(studies, *_check_end(line, whole.hexdigest(), called))
+                rows = sum(one.rows for one in studies)
+                found = BackupOfAll(studies, rows, _check_end(line, whole, called, studies=len(studies), rows=rows))
                 break
             studies.append(_check_study(line, lines, called))
         else:
@@ -181,25 +189,28 @@ def check_backup(file: BinaryIO, called: str) -> Backup | BackupOfAll:
 def _check_study(head: bytes, lines: Iterator[bytes], called: str) -> Backup:
     """Check the lines of a study, up to its last."""
     _read_head(head, called, (_ONE,))
-    own = hashlib.sha256(head)
+    own, rows = hashlib.sha256(head), 0
     for line in lines:
         if line.startswith(b'{"rows"'):
-            return Backup(str(json.loads(head)["name"]), *_check_end(line, own.hexdigest(), called))
+            return Backup(str(json.loads(head)["name"]), rows, _check_end(line, own, called, rows=rows))
         own.update(line)
+        rows += line.startswith(b"[")
     raise _not_complete(called)
 
 
-def _check_end(line: bytes, digest: str, called: str) -> tuple[int, str]:
-    """How many rows the last line says there are, and the digest, which must be that of the lines before."""
+def _check_end(line: bytes, before: hashlib._Hash, called: str, **counts: int) -> str:
+    """The digest in the last line, which must be that of the lines before, and state how many they are."""
     try:
         # Without the end of its line, it may be a part of a longer one.
         end = json.loads(line if line.endswith(b"\n") else b"")
-        rows, stated = int(end["rows"]), str(end["digest"])
+        digest = str(end["digest"])
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _not_complete(called) from None
-    if stated != f"sha256:{digest}":
+    if digest != f"sha256:{before.hexdigest()}":
         raise InvalidInput(f"{called}: is damaged: its digest is not the one in its last line; nothing was restored")
-    return rows, stated
+    if end != counts | {"digest": digest}:
+        raise InvalidInput(f"{called}: is damaged: its last line miscounts those before it; nothing was restored")
+    return digest
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -227,6 +238,13 @@ def _read_head(line: bytes, called: str, kinds: Collection[str]) -> str:
     return kind
 
 
+def _parsed(line: bytes) -> Any:
+    """The data of a line. A long one has long texts; one of many values would take many times its size in memory."""
+    if len(line) > _LONG and len(_TEXT.sub(b"", line)) > _LONG:
+        raise ValueError("too many values")
+    return json.loads(line)
+
+
 def _parts(file: BinaryIO, left_out: Collection[str]) -> Iterator[Part]:
     """The content of a complete file, without the studies of these names."""
     table: str | None = None
@@ -237,7 +255,7 @@ def _parts(file: BinaryIO, left_out: Collection[str]) -> Iterator[Part]:
         if is_left_out and not line.startswith(b'{"kind"'):
             continue
         try:
-            data = json.loads(line)
+            data = _parsed(line)
             new: tuple[str | None, tuple[str, ...]] | None = None
             if isinstance(data, list):
                 rows.append(tuple(float(value[_NUMBER]) if isinstance(value, dict) else value for value in data))
@@ -245,7 +263,7 @@ def _parts(file: BinaryIO, left_out: Collection[str]) -> Iterator[Part]:
                 new, is_left_out = (None, ()), data.get("name") in left_out
             elif "digest" not in data:
                 new = str(data["table"]), tuple(map(str, data["columns"]))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise InvalidInput(f"a line makes no sense ({type(error).__name__}): {line[:80]!r}") from None
         if rows and (not isinstance(data, list) or len(rows) >= _BATCH):
             if table is None:
@@ -280,6 +298,10 @@ def _changed(parts: Iterator[Part], names: list[str], name: str | None, project:
                 plan = read_plan(record)
             except UnreadableStudy as error:
                 raise InvalidInput(str(error)) from None
+            if plan.name != record.name:
+                raise InvalidInput("name", record.name, f"is not the name in its plan, {plan.name!r}")
+            if not 0 <= int(data["revision"]) <= _MOST_REVISIONS:
+                raise InvalidInput("revision", data["revision"], f"must be from 0 to {_MOST_REVISIONS:,}")
             found.append(record.name)
             if name is not None:
                 data |= {"name": name, "plan": Plan.of(plan, name=name).to_json()}

@@ -6,6 +6,7 @@ from bestarm.storage.base import Storage
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.projects import DEFAULT_PROJECT
 from bestarm.testing.storages.common import ANN, BOB, LONG, NewStudy, must_refuse
+from bestarm.validation import NotFound
 
 
 def check_studies_are_in_the_default_project(storage: Storage, study: NewStudy) -> None:
@@ -80,3 +81,22 @@ def check_a_study_is_moved(storage: Storage, study: NewStudy) -> None:
     ]
     with must_refuse("study", "no such study"):
         storage.move(study.key + 1_000_000, "lab-a", ANN)
+
+
+def check_only_a_study_of_the_project_meant_is_moved_or_deleted(storage: Storage, study: NewStudy) -> None:
+    """It may have been moved since the caller's role in its project was looked up."""
+    if not storage.keeps_projects:
+        return
+    storage.move(study.key, "lab-a", ANN)
+    before = study.found()
+    for change in (
+        lambda: storage.move(study.key, "lab-c", BOB, within="lab-b"),
+        lambda: storage.delete(study.key, BOB, within="lab-b"),
+    ):
+        with must_refuse("study", "no such study in the project 'lab-b'", kind=NotFound):
+            change()
+    assert study.found() == before
+    storage.move(study.key, "lab-b", BOB, within="lab-a")
+    storage.archive(study.key, BOB)
+    storage.delete(study.key, BOB, within="lab-b")
+    assert storage.study(study.key) is None
