@@ -91,6 +91,24 @@ def test_studies_archived_for_long(folder: Path) -> None:
     assert names(folder) == ["cache", "other"]
 
 
+def test_what_one_may_not_delete_stays(folder: Path) -> None:
+    database = folder / "bestarm.db"
+    for name, project in (("ours", "lab-a"), ("theirs", "lab-b"), ("ours too", "lab-a")):
+        ba.Study.create(PLAN, name=name, storage=database, project=project).storage.close()
+    with closing(sqlite3.connect(database)) as file:
+        file.execute("UPDATE bestarm_studies SET archived = 1 WHERE project != 'default'")
+        file.commit()
+    with closing(open_storage(database)) as storage:
+        token, _ = storage.make_token("ann", "manage@lab-a, read@lab-b")
+    with running(str(database), tokens=True) as url:
+        ended = bestarm("prune", "--archived-for", "1", "--apply", "--db", url, "--token", token, cwd=folder)
+    assert ended.code == 2, ended
+    assert "2 studies deleted." in ended.out
+    assert ended.err.startswith("theirs is not deleted: ")
+    assert "needs the role manage in the project 'lab-b'" in ended.err
+    assert names(folder) == ["cache", "other", "theirs"]
+
+
 def test_over_http(folder: Path) -> None:
     with running(str(folder / "bestarm.db")) as url:
         there = ["--db", url]

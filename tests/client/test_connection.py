@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import os
 import socket
@@ -218,7 +219,7 @@ def test_answers_are_read(serve: Serve, connect: Connect) -> None:
     ("said", "error", "words"),
     [
         (answer(b"hello"), StorageError, "answered with status 200 and not as bestarm does"),
-        (answer(b"", "502 Bad Gateway"), StorageError, "answered with status 502 and not as bestarm does"),
+        (answer(b"", "500 Fault"), StorageError, "answered with status 500 and not as bestarm does"),
         (answer(b"", "301 Moved", Location="/y"), StorageError, "answered with status 301"),
         (refusal("is full", "503 Service Unavailable"), StorageError, "is full"),
         (refusal("too slow", "408 Request Timeout"), StorageError, "too slow"),
@@ -266,6 +267,35 @@ def test_attempts_come_to_an_end(serve: Serve, connect: Connect, pauses: list[fl
     with pytest.raises(Unanswered, match=r"the connection failed.*; whether this was recorded is not known"):
         there.post("/x", {}, key="k")
     assert len(service.requests) == 2 * MOST_ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("said", "attempts", "words"),
+    [
+        (answer(b"<html>", "502 Bad Gateway"), MOST_ATTEMPTS, "a proxy answered with status 502"),
+        (answer(b"", "503 Service Unavailable"), MOST_ATTEMPTS, "a proxy answered with status 503"),
+        (answer(b"<html>", "504 Gateway Timeout"), 1, "did not answer in time"),
+    ],
+)
+def test_what_a_proxy_answers_leaves_open_what_the_service_did(
+    serve: Serve, connect: Connect, said: bytes, attempts: int, words: str
+) -> None:
+    service = serve(*[said] * 2 * attempts, *[said] * (attempts - 1), answer("recorded"))
+    there = connect(service.url)
+    with pytest.raises(StorageError, match=words) as reading:
+        there.get("/x")
+    assert not isinstance(reading.value, OutcomeUnknown)
+    with pytest.raises(Unanswered, match=f"{words}.*; whether this was recorded is not known"):
+        there.post("/x", {}, key="k")
+    assert there.post("/x", {}, key="k") == "recorded"
+    assert all(b"Idempotency-Key: k\r\n" in request for request in service.requests[attempts:])
+
+
+def test_a_file_that_is_sent_again_is_sent_whole(serve: Serve, connect: Connect) -> None:
+    service = serve(refusal("too many", "429 Too Many Requests", Retry_After="1"), answer("restored"))
+    assert connect(service.url).post_file("/x", io.BytesIO(b"a backup\n"), {}) == "restored"
+    assert service.requests[0] == service.requests[1]
+    assert b"a backup\n" in service.requests[0]
 
 
 def test_a_service_that_is_silent(connect: Connect) -> None:

@@ -83,6 +83,11 @@ def test_studies_are_shown_by_project(visit: Visit, tmp_path: Path) -> None:
         record = storage.find_study("a4")
         assert record is not None
         assert record.project == "lab-b"
+        # Where several could be meant, none is chosen beforehand.
+        page.goto(f"{server.url}/new")
+        assert field.locator("option").all_inner_texts() == ["Choose a project", "lab a", "lab-b"]
+        page.get_by_role("button", name="Create the study").click()
+        page.get_by_role("alert").get_by_text("Project: choose one").wait_for()
         # Another study's page offers what the role in its project allows.
         page.goto(f"{server.url}/studies/1")
         page.get_by_role("heading", level=1, name="old").wait_for()

@@ -18,6 +18,7 @@ import pytest
 from tests.tools.patience import PATIENCE
 from tests.web.service import client_at, new_study, refused, tell
 
+from bestarm.storage.opening import open_storage
 from bestarm.web import events
 from bestarm.web.limits import Limits
 from bestarm.web.server import running
@@ -189,6 +190,26 @@ def test_event_streams_are_bounded_and_unknown_studies_refused(tmp_path: Path) -
         streams = [Stream(f"{url}/api/events") for _ in range(2)]
         refused(client.get("/api/events"), 503, "too many event streams")
         for stream in streams:
+            stream.close()
+
+
+@pytest.mark.parametrize("how", ["service", "storage"])
+def test_a_stream_ends_when_its_study_is_deleted(tmp_path: Path, how: str) -> None:
+    database = str(tmp_path / "x.db")
+    with running(database) as url, client_at(url) as client:
+        study = new_study(client, "short-lived")
+        streams = [Stream(f"{url}{study}/events") for _ in range(2)]
+        for stream in streams:
+            stream.wait(lambda events: len(events) >= 1)
+        assert client.post(f"{study}/archive", json={}).status_code == 200
+        if how == "service":
+            assert client.post(f"{study}/delete", json={"name": "short-lived"}).status_code == 200
+        else:
+            with contextlib.closing(open_storage(database)) as storage:
+                storage.delete(1, "ann")
+        for stream in streams:
+            stream._thread.join(PATIENCE)
+            assert not stream._thread.is_alive()
             stream.close()
 
 

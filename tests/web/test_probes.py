@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import subprocess
@@ -111,8 +112,12 @@ def test_a_silent_database_does_not_silence_the_probes(postgres_server: Postgres
     address = postgres_server.new_database()
     with Proxy(postgres_server.port) as line:
         url = address.rpartition("@")[0] + f"@127.0.0.1:{line.port}/{address.rpartition('/')[2]}"
-        with running(url) as service, client_at(service) as client:
+        with contextlib.closing(open_storage(address, create=True)) as storage:
+            token, _ = storage.make_token("prometheus", "read")
+        with running(url, tokens=True) as service, client_at(service) as client:
+            client.headers["Authorization"] = f"Bearer {token}"
             assert client.get("/readyz").status_code == 200
+            assert samples(client)["bestarm_database_up"] == 1.0
             line.silence()
             wait_until(lambda: client.get("/readyz").status_code == 503)
             refused(client.get("/readyz"), 503, "the database has not answered within 3 s")

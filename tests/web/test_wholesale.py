@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.tools.patience import PATIENCE
+from tests.tools.patience import PATIENCE, wait_until
 from tests.web.service import FILE, client_at, new_study, refused, tell
 
 import bestarm as ba
@@ -119,15 +119,20 @@ def test_one_backup_is_restored_at_a_time(here: httpx.Client, tmp_path: Path, mo
     monkeypatch.setattr("bestarm.web.wholesale.restore_backup", slowly)
     with running(str(tmp_path / "x.db")) as url, client_at(url) as client:
         answers: list[httpx.Response] = []
-        first = threading.Thread(target=lambda: answers.append(restore(client, whole)))
-        first.start()
+        senders = [threading.Thread(target=lambda: answers.append(restore(client, whole))) for _ in range(2)]
+        senders[0].start()
         assert begun.wait(PATIENCE)
-        refused(restore(client, whole), 503, "another backup is being restored")
+        senders[1].start()
+        # The second waits; a third, no longer.
+        wait_until(lambda: restore(client, b"").status_code == 503)
+        refused(restore(client, whole), 503, "other backups are being restored")
         # Others can work meanwhile.
         assert client.post(f"{new_study(client, 'other')}/ask", json={}).json()["tests"]
         go_on.set()
-        first.join()
-        assert answers[0].status_code == 200
+        for sender in senders:
+            sender.join()
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert sorted(len(answer.json()["there"]) for answer in answers) == [0, 2]
         assert names(client) == ["two", "one", "other"]
 
 

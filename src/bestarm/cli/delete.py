@@ -91,15 +91,21 @@ def prune(
         with saying_how_to_give_a_token():
             there = [(line.id, line.name, line.archived) for line in reversed(client.studies(archived=True))]
     found = [(key, name, archived) for key, name, archived in there if archived is not None and archived < before]
+    refused: dict[str, str] = {}
     for key, name, _ in found if apply else ():
-        if client is None:
-            storage.delete(key, whoami())
-        else:
-            client.delete(name)
+        try:
+            if client is None:
+                storage.delete(key, whoami())
+            else:
+                client.delete(name)
+        except InvalidInput as error:
+            # Such as one in a project in which the caller has another role.
+            refused[name] = str(error)
+    found = [one for one in found if one[1] not in refused]
     if as_json:
         studies = [{"id": key, "name": name, "archived": iso_time(archived)} for key, name, archived in found]
-        print_json({"deleted": apply, "studies": studies})
-        return
+        print_json({"deleted": apply, "studies": studies, "refused": refused})
+        raise typer.Exit(2 if refused else 0)
     if found:
         table = new_table("study", "archived")
         for _, name, archived in found:
@@ -107,3 +113,7 @@ def prune(
         plain_console().print(table)
     words = "deleted" if apply else "would be deleted; --apply does it"
     say(f"{counted(len(found), 'study', 'studies')} {words}.")
+    for name, reason in refused.items():
+        typer.echo(f"{shown(name)} is not deleted: {reason}", err=True)
+    if refused:
+        raise typer.Exit(2)

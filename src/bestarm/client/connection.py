@@ -119,7 +119,6 @@ class Connection:
 
     def post_file(self, path: str, file: BinaryIO, query: dict[str, str]) -> Any:
         """The answer to a whole file, which is sent as it is read, and once."""
-        file.seek(0)
         return self._request("POST", f"{path}?{urlencode(query)}", file, {"Content-Type": "application/octet-stream"})
 
     def _request(
@@ -130,13 +129,15 @@ class Connection:
         headers: dict[str, str],
         into: BinaryIO | None = None,
     ) -> Any:
-        is_file = body is not None and not isinstance(body, bytes)
+        is_file = not isinstance(body, bytes | None)
         timeout = httpx.Timeout(self._timeout, read=max(self._timeout, _FILE_SECONDS) if is_file else self._timeout)
         give_up = time.monotonic() + self._timeout
         broken: httpx.RequestError | None = None
         attempts = 0
         while True:
             attempts += 1
+            if is_file:
+                body.seek(0)  # type: ignore[union-attr]
             try:
                 with (
                     self._client() as client,
@@ -150,6 +151,7 @@ class Connection:
                         for piece in response.iter_bytes():
                             into.write(piece)
                         return None
+                _check_who_answered(response)
             except httpx.RequestError as error:
                 # An earlier attempt may have been recorded, even if the service cannot be reached now.
                 broken = broken or (None if isinstance(error, _NOT_SENT) else error)
@@ -219,6 +221,13 @@ class Connection:
         if status in (408, 429) or status >= 500:
             raise StorageError(f"service = {self.url!r}: {reason}")
         raise kind.of(complaints, reason)
+
+
+def _check_who_answered(response: httpx.Response) -> None:
+    """A proxy that answers in the service's place cannot know whether the service carried the request out."""
+    if response.status_code in (502, 503, 504) and not response.content.startswith(b'{"error":'):
+        kind = httpx.ReadTimeout if response.status_code == 504 else httpx.RemoteProtocolError
+        raise kind(f"a proxy answered with status {response.status_code} in the service's place")
 
 
 def _is_address(url: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from starlette.types import Scope
 from bestarm.storage.base import Storage
 from bestarm.storage.tokens import SERVICE_NAME, Grants, Role, Session, allows, token_digest
 from bestarm.validation import NotFound
+from bestarm.web.database_health import ANSWER_SECONDS
 from bestarm.web.errors import Refusal, no_such_study
 from bestarm.web.proxy_identity import ProxyIdentity
 from bestarm.web.roles import ANYBODY, Demand
@@ -234,12 +236,14 @@ class Access:
         now = time.monotonic()
         known = self._known.get(name)
         if known is None or now - known[0] > CACHE_SECONDS:
+            # While the database is out of reach, who was known stays known, for the sake of metrics: nothing else can
+            # be answered without it. Who was not may have a token since.
+            is_stranger = known is None or known[1] is None
             try:
-                known = self._known[name] = now, await self._ask(ask)
-            except Refusal:
-                # The database is out of reach. Who was known stays known until it is back, for the sake of metrics;
-                # nothing else can be answered without it. Who was not may have a token since.
-                if known is None or known[1] is None:
+                async with asyncio.timeout(None if is_stranger else ANSWER_SECONDS):
+                    known = self._known[name] = now, await self._ask(ask)
+            except (Refusal, TimeoutError):
+                if known is None or is_stranger:
                     raise
             self._known.move_to_end(name)
             if len(self._known) > _MOST_CACHED:

@@ -195,7 +195,7 @@ def _complaint(error: Any) -> Complaint:
     """One of pydantic's errors about a request, in the user's words."""
     source, *rest = error["loc"]
     field = _path(part for part in rest if not str(part).startswith(FORM)) or None
-    words = _WORDS.get(error["type"]) or str(error["msg"]).replace("Input should", "must").replace("String", "must")
+    words = _WORDS.get(error["type"]) or re.sub(r"^\w+ should", "must", str(error["msg"]))
     if error["type"] == "float_type" and isinstance(error["input"], str):
         # "3,5" is not a number, and the reader of typed numbers says why.
         try:

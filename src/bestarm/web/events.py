@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from bestarm.storage.errors import StorageError
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, NotFound
 from bestarm.web.errors import Refusal
 from bestarm.web.studies import ServedStudies
 
@@ -72,6 +72,7 @@ class Watch:
         self._news = asyncio.Event()
         self._nudge = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._is_over = False
 
     def nudge(self) -> None:
         """Something has just been recorded: look soon."""
@@ -99,6 +100,11 @@ class Watch:
                     self._latest = seen
                     self._news.set()
                     self._news = asyncio.Event()
+            except NotFound:
+                # Deleted, for good.
+                self._is_over = True
+                self._news.set()
+                return
             except (InvalidInput, StorageError):
                 pause = _AFTER_TROUBLE
             await asyncio.sleep(EVERY)
@@ -114,7 +120,7 @@ class Watch:
             self._task = asyncio.create_task(self._follow())
         sent = None
         try:
-            while not self._live.closing and await may_listen():
+            while not (self._live.closing or self._is_over) and await may_listen():
                 news = self._news
                 if self._latest is not None and self._latest.version != sent:
                     sent = self._latest.version

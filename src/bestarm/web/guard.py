@@ -135,6 +135,10 @@ class Guard:
             # The rest of a refused body is not read.
             refusal.headers["Connection"] = "close"
             await error_response(refusal)(scope, receive, send_guarded)
+        except asyncio.CancelledError:
+            # The server stops, and has waited long enough.
+            if not started:
+                await error_response(_cut_short(scope["method"]))(scope, receive, send_guarded)
         except Exception as error:
             response = unexpected_error(error)
             if not started:
@@ -245,6 +249,12 @@ class Guard:
                 yield
         except TimeoutError:
             raise Refusal(408, f"the body did not arrive within {seconds:g} s") from None
+
+
+def _cut_short(method: str) -> Refusal:
+    reason, is_harmless = "the service was stopped before this was answered", method in ("GET", "HEAD")
+    status, more = (503, "") if is_harmless else (504, "; whether it was recorded is not known")
+    return Refusal(status, reason + more, None, Connection="close", Retry_After="1")
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

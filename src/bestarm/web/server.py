@@ -31,6 +31,8 @@ _SHORTEST_TOKEN = 16
 _QUEUE = 2048
 """Connections that wait to be accepted."""
 _MOST_LINES = 100
+_STOP_SECONDS = 10
+"""How long a server that stops waits for open requests."""
 
 
 def check_access(
@@ -116,7 +118,7 @@ def new_server(app: FastAPI) -> Server:
         # The application reads them itself: it has to know who the peer is.
         proxy_headers=False,
         timeout_keep_alive=math.ceil(limits.idle_seconds),
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=_STOP_SECONDS,
         ws="none",
     )
     for name in ("uvicorn.error", "asyncio", "bestarm.web"):

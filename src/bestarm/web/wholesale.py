@@ -24,6 +24,12 @@ from bestarm.web.errors import Refusal, json_response
 from bestarm.web.events import LiveUpdates
 from bestarm.web.studies import ServedStudies
 
+_MOST_UPLOADS = 2
+"""Backups that are received, or wait until they are restored, one after the other. Each takes up to
+`Limits.backup_body` of the disk."""
+
+_UPLOAD_SECONDS = 3600.0
+
 _FILE: dict[str, Any] = {
     "requestBody": {"required": True, "content": {BACKUP: {"schema": {"type": "string", "format": "binary"}}}}
 }
@@ -31,7 +37,7 @@ _FILE: dict[str, Any] = {
 
 def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -> None:
     """Put the routes into the router."""
-    one_at_a_time = asyncio.Lock()
+    uploads, restoring = asyncio.Semaphore(_MOST_UPLOADS), asyncio.Lock()
 
     @router.get(
         "/backup",
@@ -67,9 +73,9 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
         Of all studies, those whose names are taken are left out: the answer says which they are, and whether their
         records differ.
         """
-        if one_at_a_time.locked():
-            raise Refusal(503, "another backup is being restored; try again", None, Retry_After="5")
-        async with one_at_a_time, _uploaded(request) as file:
+        if uploads.locked():
+            raise Refusal(503, "other backups are being restored; try again", None, Retry_After="5")
+        async with uploads, _uploaded(request) as file, restoring:
             by = who_asks(request, None)
             done = await served.threads.run(
                 "slow", lambda: restore_backup(served.storage, file, "the file", name=name, project=project, by=by)
@@ -97,7 +103,11 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
 async def _uploaded(request: Request) -> AsyncIterator[BinaryIO]:
     """The body, in a temporary file."""
     with tempfile.TemporaryFile() as file:
-        async for piece in request.stream():
-            await run_in_threadpool(file.write, piece)
+        try:
+            async with asyncio.timeout(_UPLOAD_SECONDS):
+                async for piece in request.stream():
+                    await run_in_threadpool(file.write, piece)
+        except TimeoutError:
+            raise Refusal(408, f"the backup did not arrive within {_UPLOAD_SECONDS:g} s") from None
         file.seek(0)
         yield file

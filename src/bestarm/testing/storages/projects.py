@@ -89,12 +89,10 @@ def check_only_a_study_of_the_project_meant_is_moved_or_deleted(storage: Storage
         return
     storage.move(study.key, "lab-a", ANN)
     before = study.found()
-    for change in (
-        lambda: storage.move(study.key, "lab-c", BOB, within="lab-b"),
-        lambda: storage.delete(study.key, BOB, within="lab-b"),
-    ):
-        with must_refuse("study", "no such study in the project 'lab-b'", kind=NotFound):
-            change()
+    with must_refuse("study", "no such study in the project 'lab-b'", kind=NotFound):
+        storage.move(study.key, "lab-c", BOB, within="lab-b")
+    with must_refuse("study", "no such study in the project 'lab-b'", kind=NotFound):
+        storage.delete(study.key, BOB, within="lab-b")
     assert study.found() == before
     storage.move(study.key, "lab-b", BOB, within="lab-a")
     storage.archive(study.key, BOB)

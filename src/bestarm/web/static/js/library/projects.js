@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { h, named } from "./dom.js";
 import { at } from "./root.js";
 
-const DEFAULT = "default";
+export const DEFAULT = "default";
 
 /** Those that the visitor may see, with the visitor's role in each; none where there is only the default one. */
 export async function findProjects() {
@@ -18,9 +18,10 @@ export const projectHere = () => new URLSearchParams(location.search).get("proje
 /** A page about one project, or all, for bookmarks. */
 export const inProject = (path, project) => (project ? `${path}?project=${encodeURIComponent(project)}` : path);
 
-/** A list to choose one from, in which `chosen` is chosen if it is there. An empty name stands for all of them. */
-export function projectChoice(names, chosen, attributes = {}) {
-  const control = h("select", attributes, names.map((name) => h("option", { value: name }, name || "All projects")));
+/** A list to choose one from, in which `chosen` is chosen if it is there, else an empty name, which reads as `empty`. */
+export function projectChoice(names, chosen, empty, attributes = {}) {
+  const shown = names.includes(chosen) || names.length < 2 ? names : [...new Set(["", ...names])];
+  const control = h("select", attributes, shown.map((name) => h("option", { value: name }, name || empty)));
   if (names.includes(chosen)) control.value = chosen;
   return control;
 }

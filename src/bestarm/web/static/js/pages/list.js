@@ -76,7 +76,7 @@ export async function show(main) {
   const search = h("input", { id: "search", type: "search", placeholder: "Part of a name", autocomplete: "off" });
   const box = h("input", { id: "archived", type: "checkbox" });
   // A bookmark may name one that has no study any more.
-  const filter = projectChoice([...new Set(["", ...projects.map(({ name }) => name), project])], project, { id: "project" });
+  const filter = projectChoice([...new Set(["", ...projects.map(({ name }) => name), project])], project, "All projects", { id: "project" });
   const list = h("ul", { class: "cards", id: "studies" });
   const more = h("button", { hidden: true, onclick: () => { pages += 1; load(true).catch(console.warn); } }, "Show more");
   const start = startPanel();

@@ -4,7 +4,7 @@ import { get, post } from "../library/api.js";
 import { h, replace } from "../library/dom.js";
 import { decimal, explainedChoice, Fields, optional, text, typed } from "../library/fields.js";
 import { aboutMeasurements } from "../library/measuring.js";
-import { findProjects, projectChoice, projectHere } from "../library/projects.js";
+import { DEFAULT, findProjects, projectChoice, projectHere } from "../library/projects.js";
 import { at } from "../library/root.js";
 import { ignoresPerformance, promised, question } from "../library/words.js";
 import { noun } from "../library/nouns.js";
@@ -195,7 +195,7 @@ function withRatios(measured, constraints) {
 export async function show(main) {
   document.title = "New study · bestarm";
   const [choices, projects] = await Promise.all([get("/api/choices"), findProjects()]);
-  const project = projectChoice(projects.filter(({ role }) => role === "manage").map(({ name }) => name), projectHere() || "default");
+  const project = projectChoice(projects.filter(({ role }) => role === "manage").map(({ name }) => name), projectHere() || DEFAULT, "Choose a project");
   const fields = new Fields();
   const name = text({ required: true, placeholder: "dose" });
   const arms = h("textarea", { rows: 6, spellcheck: "false", required: true, placeholder: "25 mg\n75 mg\n150 mg" });
@@ -358,7 +358,8 @@ export async function show(main) {
     if (baseline.value.trim()) plan.baseline = baseline.value.trim();
     if (Object.values(budget).some((given) => given !== undefined)) plan.budget = budget;
     try {
-      const study = await post("/api/studies", { plan, project: project.value || undefined });
+      if (project.length && !project.value) throw { complaints: [{ field: "project", reason: "choose one" }] };
+      const study = await post("/api/studies", { plan, project: project.length ? project.value : undefined });
       location.assign(at(`/studies/${study.id}`));
     } catch (error) {
       complain(error);
