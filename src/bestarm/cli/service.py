@@ -120,8 +120,8 @@ def token(
         list[str] | None,
         typer.Option(
             metavar="ROLE[@PROJECT]",
-            help="read, to look; work, also to ask and tell; manage, also to make, change and archive studies: in all "
-            "projects, or in one. May be given several times.",
+            help="read, to look; work, also to ask and tell; manage, also to make, change, move, archive and delete "
+            "studies: in all projects, or in one. May be given several times.",
             show_default="work",
         ),
     ] = None,
