@@ -69,6 +69,19 @@ class ArmStanding:
         return self.verdict if self.verdict == "retired" else marks.get(metric.verdict, self.verdict)
 
 
+SET_ASIDE = "the baseline: not part of the question"
+"""The reason of a baseline that only says what the limits of the others are."""
+
+
+def verdict_word(verdict: str, reason: str) -> str:
+    """The verdict as people read it."""
+    return "baseline" if reason == SET_ASIDE else verdict
+
+
+def verdict_and_reason(verdict: str, reason: str) -> str:
+    return reason if reason == SET_ASIDE else f"{verdict}: {reason}"
+
+
 Row = tuple[MetricStanding, ...]
 
 _CERTAIN = 1e5
@@ -168,7 +181,14 @@ def _of_relative(part: Constraint, row: MetricStanding, limit: float, is_baselin
         return dataclasses.replace(row, threshold=None)
     if part.noise.is_exact:
         row = _settled_at_once(part, row, limit)
-    return dataclasses.replace(row, threshold=limit + part.limit, verdict="holds" if is_baseline else row.verdict)
+    row = dataclasses.replace(row, threshold=limit + part.limit)
+    # Its distance to itself is known.
+    return dataclasses.replace(row, verdict="holds", low=row.mean, high=row.mean) if is_baseline else row
+
+
+def sets_limit(problem: Problem, part: Objective | Constraint, arm: str) -> bool:
+    """Whether an arm is what the limit of a part is relative to. Then an interval would say nothing."""
+    return isinstance(part, Constraint) and part.relative_to_baseline is True and arm == problem.baseline
 
 
 def _of_ratio(part: Constraint, k: int, arm: int, row: MetricStanding, raw: RawValues | None) -> MetricStanding:
@@ -222,7 +242,7 @@ def _verdict_on(problem: Problem, arm: int, row: Row, found: Findings, is_feasib
     if problem.arms[arm].retired:
         return "retired", "no longer measured, and not part of the question"
     if arm == problem.set_aside:
-        return "open", "the baseline: not part of the question"
+        return "open", SET_ASIDE
     if found.infeasible[arm]:
         worst = found.worst[arm]
         return "infeasible", _violated(problem, worst, row[worst], found.evidence[arm])
