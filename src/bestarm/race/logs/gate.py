@@ -120,8 +120,8 @@ def decide(
             raise InvalidInput("metric", metric, "cannot have this name, which marks the candidate")
         for log in logs:
             if metric not in log.metrics:
-                known = ", ".join(log.metrics) or "no numbers"
-                raise InvalidInput("metric", metric, f"there is none in {log.name}; it has {known}")
+                there = ", ".join(log.metrics) or "no numbers"
+                raise InvalidInput("metric", metric, f"there is none in {log.name}; it has {there}")
     if seed is None:
         seed = secrets.randbelow(2**32)
     elif isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
