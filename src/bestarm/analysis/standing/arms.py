@@ -10,7 +10,7 @@ import numpy as np
 
 from bestarm.analysis.standing.quantiles import RawValues, quantile_of
 from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject, wins_in_words
-from bestarm.answer import odds, rounded_down
+from bestarm.answer import odds, rounded_down, rounded_up
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import RELATIVE_ROUNDING
@@ -309,7 +309,7 @@ def _beaten(problem: Problem, found: Findings, arm: int) -> str:
     if lead > 0.0:
         return f"worse than {better} by at least {rounded_down(lead)}"
     if lead >= -problem.objective.tolerance:
-        return f"not better than {better} by {-lead:.2g}" if lead < 0.0 else f"not better than {better}"
+        return f"at most {rounded_up(-lead)} better than {better}" if lead < 0.0 else f"not better than {better}"
     if not math.isnan(evidence):
         return f"{'infeasible or ' if math.isnan(lead) else ''}worse than {better}, {_sure(evidence)}"
     return f"{problem.objective.metric} behind {better}"
