@@ -11,7 +11,7 @@ from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.analysis.standing.arms import MetricStanding
-from bestarm.answer import rounded_down
+from bestarm.answer import rounded_down, rounded_up
 
 NOISES: dict[str, Any] = {
     "gaussian": ba.Gaussian(1.0),
@@ -87,8 +87,13 @@ def check_statements(study: ba.Study) -> set[str]:
         if "by at least" in row.reason and f"worse than {status.leader} " in row.reason:
             assert row.reason.endswith(f"by at least {rounded_down(limits[row.name].low)}"), (row, limits)
             kinds.add("lead")
-        if f"not better than {status.leader}" in row.reason:
-            assert limits[row.name].low >= -plan.objective.tolerance, (row, limits)
+        if row.verdict == "worse" and f"better than {status.leader}" in row.reason:
+            low = limits[row.name].low
+            assert low >= -plan.objective.tolerance, (row, limits)
+            assert row.reason.startswith(f"at most {rounded_up(-low)} better" if low < 0.0 else "not better"), (
+                row,
+                limits,
+            )
         if row.verdict == "worse" and not plan.constraints and row.name in limits:
             assert limits[row.name].high >= 0.0, (row, limits)
         assert row.reason == next(one.reason for one in study.state if one.name == row.name)

@@ -102,7 +102,7 @@ def test_columns_ranges_and_missing_items(tmp_path: Path) -> None:
         (["--at-least=right=-1pp", "--missing=much"], "must be METRIC=VALUE for each metric"),
         (["--at-least=right=-1pp", "--map=item"], "must be COLUMN=MEANING"),
         (["--at-least=right=-1pp", "--delta=0"], "must lie strictly between 0 and 1"),
-        (["--at-least=wrong=-1pp"], "no such metric in both logs; there are 'right'"),
+        (["--at-least=wrong=-1pp"], "no such metric in both logs; they share 'right'"),
         (["--at-least=right=1pp"], "must be METRIC=LIMIT"),
         (["--at-least=right=-1pp", "--export-json=nowhere/x.json"], "there is no such folder"),
     ],

@@ -19,6 +19,7 @@ from bestarm.policies.decisions import Stop
 from bestarm.policies.levels import levels_in_words, levels_of
 from bestarm.simulation.answers import wrong_answers
 from bestarm.simulation.engine import Job
+from bestarm.study.reports.report import study_report
 from bestarm.testing.policies import assert_engines_agree
 
 # -------------------------------------------------------------------------------------------------------------- levels
@@ -168,6 +169,10 @@ def test_nothing_is_said_of_the_baseline() -> None:
     old, new = status.arms
     assert (status.answer, status.state, status.feasible, status.candidates) == (None, "no_feasible_arm", (), ())
     assert (old.verdict, old.reason) == ("open", "the baseline: not part of the question")
+    assert study.answer is not None
+    assert study.answer.reasons["old"] == old.reason
+    assert sum(one.low == one.mean == one.high for one in old.metrics) >= 1
+    assert "<td>old</td><td class=words>baseline</td>" in study_report(study)
     assert (old.metrics[2].verdict, new.verdict) == ("open", "infeasible")
     assert status.headline == "no arm compared with old is feasible"
     assert status.known == "With 80% confidence no arm compared with old is feasible"

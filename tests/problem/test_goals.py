@@ -80,6 +80,27 @@ def test_policies_that_cannot_find_it_are_refused_when_a_study_is_made(fields: d
         ba.Study.create(plan(**fields), storage=":memory:")
 
 
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (
+            ba.at_least("price", 4.0, noise=PRICE.noise),
+            "at_least = 4.0: contradicts another constraint, price at most 3",
+        ),
+        (PRICE, "at_most = 3.0: another constraint says the same already: price at most 3"),
+    ],
+)
+def test_limits_that_nothing_can_meet_together_are_refused_when_a_study_is_made(
+    more: ba.Constraint, complaint: str
+) -> None:
+    stated = dataclasses.replace(plan(), constraints=(PRICE, more))
+    assert ba.Plan.from_data(stated.to_data()) == stated
+    with pytest.raises(ba.InvalidInput, match=complaint):
+        ba.Study.create(stated, storage=":memory:")
+    both = dataclasses.replace(plan(), constraints=(PRICE, dataclasses.replace(more, at_most=None, at_least=2.0)))
+    ba.Study.create(both, storage=":memory:")
+
+
 def test_what_is_asked_and_what_an_answer_is_worth() -> None:
     among = "the largest mean gain among those with price at most 3?"
     assert question(plan(goal="top", top=2)) == f"Which 2 of 4 arms have {among}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,13 @@ def test_items_may_be_a_data_frame(indexed: bool) -> None:
     assert made.items == ("q0", "q1", "q2", "q3", "q4", "q5")
     # Columns that no constraint names are left out.
     assert made.attributes == {"topic": TOPICS}
+    assert problem(items=pd.DataFrame({"item": range(3)}), attributes=None).items == ("0", "1", "2")
+    assert problem(items=pd.DataFrame({"topic": TOPICS}), attributes=None).items == 6
+    for column in (pd.Series([7, 9]), np.array([7, 9]), [7, "9"]):
+        assert problem(items=column, attributes=None).items == ("7", "9")
+    for names, row in ((["x", None, "z"], 1), ([1, 2, math.nan], 0)):
+        with pytest.raises(ba.InvalidInput, match=rf"\[{row}\] = .*: must be text or a whole number"):
+            problem(items=pd.DataFrame({"item": names}), attributes=None)
     with pytest.raises(ba.InvalidInput, match="no such attribute; the columns of items are 'item', 'topic', 'text'"):
         problem(ba.at_least("accuracy", 0.7, noise=RIGHT, for_each="field"), items=frame, attributes=None)
 

@@ -186,16 +186,18 @@ def test_the_same_study_is_found_again_by_its_plan(tmp_path: Path) -> None:
     assert identify(plan(budget=20)).tests == 20
     # A larger budget is taken over. A smaller one takes nothing away.
     assert identify(plan(budget=30)).tests == 30
-    assert identify(plan(budget=20)).tests == 30
+    assert identify(plan(budget=20)).tests == identify(plan()).tests == 30
     study = ba.Study.open("study", storage=storage)
     assert amendments(study) == ["budget: 30 tests instead of 20"]
     study.add_arms(["d"])
     study.retire("a")
     study.extend(1000)
     assert identify(plan(budget=20)).arm == "d"
-    for another in (plan("ab", budget=20), plan(), plan(budget=20, delta=0.1)):
+    for another in (plan("ab", budget=20), plan(budget=20, delta=0.1), plan(delta=0.1)):
         with pytest.raises(ba.InvalidInput, match="with another plan"):
             identify(another)
+    with pytest.raises(ba.InvalidInput, match=r"\(delta is 0.05 there and 0.1 here; baseline is not given there"):
+        identify(plan(delta=0.1, baseline="a"))
 
 
 # ------------------------------------------------------------------------------------------------- arms come and go

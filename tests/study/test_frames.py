@@ -164,6 +164,7 @@ def test_columns_of_a_frame_are_ignored_by_name() -> None:
     [
         (7, "frame = 7: must be a data frame, or a dictionary of lists"),
         ({"arm": ["a"], "metric": ["gain"], "value": []}, "the frame: its columns differ in length"),
+        ({}, "the frame: has no columns"),
         ({"metric": ["gain"], "value": [1.0]}, "the column 'arm' must be there beside 'metric', 'value'"),
         ({"arm": [], "metric": [], "value": []}, "the frame: has no results"),
         ({"arm": ["a"], "speed": [1.0]}, "the frame: needs columns metric and value, or a column for each metric"),
@@ -181,7 +182,7 @@ def test_columns_of_a_frame_are_ignored_by_name() -> None:
         ({"arm": ["a"], "gain": [float("inf")]}, "row 0: column 'gain' = inf: must be a finite number"),
         (
             {"arm": ["a"], "gain": [None], "harm": [None]},
-            "row 0: value: is missing; there is none of 'gain' and 'harm'",
+            "row 0: has no value of 'gain' and 'harm'",
         ),
         ({"arm": ["a"], "metric": ["gain"], "value": [float("nan")]}, "row 0: column 'value': is missing"),
         ({"arm": ["a"], "metric": ["x"], "value": [1.0]}, "row 0: column 'metric' = 'x': no such metric; there are"),

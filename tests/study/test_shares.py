@@ -198,6 +198,8 @@ def test_what_cannot_be_combined(changes: dict[str, Any], complaint: str) -> Non
     with pytest.raises(RefusedValue) as raised:
         live.tell(test, ba.Share(1, 5))
     assert complaint in str(raised.value)
+    with pytest.raises(RefusedValue, match=r"must be 0 or 1$"):
+        live.tell(test, 0.5)
     assert live.status().tests == 0
 
 

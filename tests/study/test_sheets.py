@@ -79,7 +79,7 @@ def test_columns_for_metrics_that_are_measured_alone() -> None:
             [
                 "line 2: crash: is missing; one test yields it together with 'time' and 'memory'",
                 "line 3: time: is missing; one test yields it together with 'memory' and 'crash'",
-                "line 4: value: is missing; there is none of 'time', 'memory', 'crash' and 'size'",
+                "line 4: has no value of 'time', 'memory', 'crash' and 'size'",
                 "line 5: value of 'time' = 'x': must be a number",
                 "line 6: value of 'memory' = 2000.0: must lie between 0 and 1000, the range of its values",
                 "line 7: arm = 'z': no such arm; there are 'a', 'b', 'slow'",

@@ -206,19 +206,22 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
+    from bestarm.analysis.standing.arms import sets_limit, verdict_word
+
     arms = list(now.arms)
     if len(arms) > MOST_ARMS and not show_all:
         arms = sorted(arms, key=lambda arm: _CONTENDERS_FIRST[arm.verdict])[:MOST_ARMS]
     verdicts = new_table(plan.noun.one, "verdict", "why")
     for arm in arms:
-        reason = "" if arm.reason == "undecided" else shown(arm.reason)
-        verdicts.add_row(shown(arm.name), Text(arm.verdict, style=VERDICT_STYLES[arm.verdict]), reason)
+        reason, word = "" if arm.reason == "undecided" else shown(arm.reason), verdict_word(arm.verdict, arm.reason)
+        verdicts.add_row(shown(arm.name), Text(word, style=VERDICT_STYLES[arm.verdict]), reason)
     figure = "mean or quantile" if any(part.noise.is_share for part in plan.constraints) else "mean"
     heads = (plan.noun.one, "metric", "tests", figure, "interval", "wanted", "known")
     metrics = new_table(*heads, right=("tests", figure))
     for arm in arms:
         for k, (metric, part) in enumerate(zip(arm.metrics, plan.parts, strict=True)):
-            metrics.add_row("" if k else shown(arm.name), *_metric_cells(plan, metric, part))
+            cells = _metric_cells(plan, metric, part, "–" if sets_limit(plan, part, arm.name) else "")
+            metrics.add_row("" if k else shown(arm.name), *cells)
     for table in (verdicts, metrics):
         console.print()
         console.print(table)
@@ -227,7 +230,9 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
         console.print(f"{len(arms)} of {plan.noun.counted(len(now.arms))}, contenders first; --all shows every one.")
 
 
-def _metric_cells(plan: Plan, metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
+def _metric_cells(
+    plan: Plan, metric: MetricStanding, part: Objective | Constraint, for_interval: str
+) -> tuple[str, ...]:
     from bestarm.analysis.standing.terms import share_words, wanted
     from bestarm.problem import Constraint
     from bestarm.problem.units import in_unit
@@ -238,7 +243,7 @@ def _metric_cells(plan: Plan, metric: MetricStanding, part: Objective | Constrai
     mean, low, high = figures(metric.mean, metric.low, metric.high)
     known = "" if metric.verdict is None else metric.verdict
     is_unknown = not metric.tests or (math.isinf(metric.low) and math.isinf(metric.high))
-    interval = "–" if is_unknown else f"{low} to {high}"
+    interval = for_interval or ("–" if is_unknown else f"{low} to {high}")
     if part.noise.is_exact and metric.tests:
         interval = "certain"
     return shown(in_unit(metric.subject, plan.unit_of(part))), f"{metric.tests:,}", mean, interval, asked, known

@@ -255,6 +255,9 @@ def _surprise(p: Floats, q: Floats) -> Floats:
     return np.where(p > 0.0, p * logarithm, 0.0)
 
 
+OR_TRIALS = ", or k/n: k of n independent trials"
+
+
 @value
 class Bernoulli(NoiseModel):
     """Observations are 0 or 1; the mean is a rate."""
@@ -295,7 +298,7 @@ class Bernoulli(NoiseModel):
         return float(bool(value)) if is_boolean(value) else value
 
     def accepted_values(self) -> str:
-        return "must be 0 or 1, or k/n: k of n independent trials"
+        return f"must be 0 or 1{OR_TRIALS}"
 
     def value_hint(self) -> str:
         return "0 or 1"

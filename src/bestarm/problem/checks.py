@@ -68,6 +68,30 @@ def check_question(problem: Question) -> None:
         raise InvalidInput.of(wrong, "; ".join(complaint.sentence for complaint in wrong))
 
 
+def check_limits(problem: Question) -> None:
+    """Raises `InvalidInput` if a limit says what another says, or if no mean or quantile can meet both. Only new
+    studies are asked: there are older ones with such limits."""
+    for index, part in enumerate(problem.constraints):
+        for other in problem.constraints[:index]:
+            if _subject(part) != _subject(other):
+                continue
+            field = f"constraints[{index}].{part.side}"
+            if (part.side, part.bound) == (other.side, other.bound):
+                raise InvalidInput(field, part.threshold, f"another constraint says the same already: {other.label}")
+            if part.relative_to_baseline or part.side == other.side:
+                continue
+            least, most = (part, other) if part.side == "at_least" else (other, part)
+            if least.threshold > most.threshold:
+                reason = f"contradicts another constraint, {other.label}: no {problem.noun.one} can meet both"
+                raise InvalidInput(field, part.threshold, reason)
+
+
+def _subject(part: Constraint) -> tuple[object, ...]:
+    """What a constraint limits."""
+    where = frozenset((part.where or {}).items())
+    return part.metric, part.per, part.relative_to_baseline, where, part.noise if part.noise.is_share else None
+
+
 def _check_units(problem: Question) -> None:
     """A metric has one unit, and a heading of its own."""
     for index, part in enumerate(problem.constraints):

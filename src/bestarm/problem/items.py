@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ Words = npt.NDArray[np.uint64]
 
 
 def _read_items(data: object) -> object:
-    """The number of items, or their names."""
+    """The number of items, or their names. Whole numbers are names too, as they are in tables."""
     if isinstance(data, bool) or not isinstance(data, int | list | tuple):
         raise ValueError('must be the number of items, or a list of their names such as ["first", "second"]')
     if isinstance(data, int):
@@ -35,16 +36,18 @@ def _read_items(data: object) -> object:
         return data
     if not data:
         raise ValueError("must name at least one item")
-    seen: set[str] = set()
+    seen: dict[str, None] = {}
     for place, name in enumerate(data):
         try:
-            name = parse_name(name)
+            if isinstance(name, bool) or not isinstance(name, str | Integral):
+                raise ValueError("must be text or a whole number")
+            name = parse_name(str(name))
         except ValueError as error:
             raise InvalidInput(f"[{place}]", name, str(error)) from None
         if name in seen:
             raise InvalidInput(f"[{place}]", name, "another item has this name already")
-        seen.add(name)
-    return tuple(data)
+        seen[name] = None
+    return tuple(seen)
 
 
 ItemList = Annotated[

@@ -28,21 +28,22 @@ def read_fields(given: Any) -> Any:
 
 
 def read_items(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a problem, where items may be a data frame: a column `item`, or its index, has their names, and
-    what constraints say of attributes is in columns of theirs."""
-    frame = fields.get("items")
+    """The fields of a problem, where items may be a column or an array of names, or a data frame: a column `item`, or
+    its index, has their names, and what constraints say of attributes is in columns of theirs."""
+    frame: Any = fields.get("items")
     if not (hasattr(frame, "columns") and hasattr(frame, "index")):
-        return fields
+        return {**fields, "items": frame.tolist()} if hasattr(frame, "tolist") else fields
     table: Any = frame
     columns = [*map(str, table.columns)]
     names = table["item"] if "item" in columns else table.index
-    is_counted = names.tolist() == [*range(len(table))]
+    # A table that names no items has them numbered by pandas.
+    is_counted = "item" not in columns and names.tolist() == [*range(len(table))]
     named = fields.get("attributes") or {}
     wanted = {name for part in fields.get("constraints") or () for name in _attributes_of(part)} - named.keys()
     if missing := sorted(wanted - {*columns}):
         raise InvalidInput("where", missing[0], f"no such attribute; the columns of items are {first_ten(columns)}")
     found = {name: table[name].tolist() for name in columns if name in wanted}
-    items = len(table) if is_counted else [str(name) for name in names.tolist()]
+    items = len(table) if is_counted else names.tolist()
     return {**fields, "items": items, "attributes": {**named, **found} or None}
 
 

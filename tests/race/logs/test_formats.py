@@ -81,6 +81,13 @@ def test_several_filters_are_metrics_of_their_own(tmp_path: Path) -> None:
     assert (mean(log, "exact_match,strict"), mean(log, "exact_match,flexible")) == (0.5, 1.0)
 
 
+def test_samples_that_do_not_list_their_metrics(tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    row = {"doc_id": 0, "doc": {"q": 0}, "target": 3, "resps": [["x"]], "filtered_resps": ["x"]}
+    path.write_text(json.dumps({**row, "acc": 0.0, "exact": True, "note": "x"}))
+    assert read(path, "candidate").metrics == ("acc", "exact")
+
+
 def test_repeated_tests_of_promptfoo_are_epochs_and_failed_calls_are_no_results(tmp_path: Path) -> None:
     data = json.loads((DATA / "promptfoo.json").read_text())
     first = [row for row in data["results"]["results"] if row["promptIdx"] == 0]

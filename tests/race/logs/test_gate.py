@@ -5,6 +5,7 @@ Seeds are fixed; probabilities of failing by chance are those under a random see
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from typing import Any
@@ -245,3 +246,12 @@ def test_how_many_more_items_would_settle_it() -> None:
     assert "More items like these are unlikely to settle it" in more_words(itself)
     assert to_dict(itself)["more_items"]["half_within"] is None
     assert gate(*pair(8), at_least(), continuations=4).more_items is None
+
+
+def test_a_stated_range_that_is_far_too_wide_is_what_keeps_a_gate_open() -> None:
+    old, new = (log([1] * 100, cost=[mean * (0.9 + 0.002 * k) for k in range(100)]) for mean in (0.001, 0.01))
+    limit = ba.at_most("cost", 1.5, relative_to_baseline=True, noise=ba.Bounded(0, 10))
+    words = more_words(gate(old, new, limit, continuations=4))
+    assert "The values of cost lie between 0.0009 and 0.01098, a small share of their stated range of 0 to 10" in words
+    assert "The candidate is too close" not in words
+    assert gate(old, new, dataclasses.replace(limit, noise=ba.Bounded(0, 0.05))).found == "refuted"

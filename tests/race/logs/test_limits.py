@@ -67,5 +67,5 @@ def test_the_noise_follows_from_ranges() -> None:
         noise_of("score", [once, twice], {}, ())
     with pytest.raises(ba.InvalidInput, match="state one of the two"):
         noise_of("score", [once, twice], {"score": (0.0, 10.0)}, ["score"])
-    with pytest.raises(ba.InvalidInput, match="no such metric in both logs; there are 'right', 'score'"):
+    with pytest.raises(ba.InvalidInput, match="no such metric in both logs; they share 'right', 'score'"):
         noise_of("wrong", [once, twice], {}, ())

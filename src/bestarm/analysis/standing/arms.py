@@ -10,7 +10,7 @@ import numpy as np
 
 from bestarm.analysis.standing.quantiles import RawValues, quantile_of
 from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject, wins_in_words
-from bestarm.answer import odds, rounded_down
+from bestarm.answer import odds, rounded_down, rounded_up
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import RELATIVE_ROUNDING
@@ -67,6 +67,19 @@ class ArmStanding:
         verdict."""
         marks: dict[str | None, Verdict] = {"holds": "feasible", "violated": "infeasible", "open": "open"}
         return self.verdict if self.verdict == "retired" else marks.get(metric.verdict, self.verdict)
+
+
+SET_ASIDE = "the baseline: not part of the question"
+"""The reason of a baseline that only says what the limits of the others are."""
+
+
+def verdict_word(verdict: str, reason: str) -> str:
+    """The verdict as people read it."""
+    return "baseline" if reason == SET_ASIDE else verdict
+
+
+def verdict_and_reason(verdict: str, reason: str) -> str:
+    return reason if reason == SET_ASIDE else f"{verdict}: {reason}"
 
 
 Row = tuple[MetricStanding, ...]
@@ -168,7 +181,14 @@ def _of_relative(part: Constraint, row: MetricStanding, limit: float, is_baselin
         return dataclasses.replace(row, threshold=None)
     if part.noise.is_exact:
         row = _settled_at_once(part, row, limit)
-    return dataclasses.replace(row, threshold=limit + part.limit, verdict="holds" if is_baseline else row.verdict)
+    row = dataclasses.replace(row, threshold=limit + part.limit)
+    # Its distance to itself is known.
+    return dataclasses.replace(row, verdict="holds", low=row.mean, high=row.mean) if is_baseline else row
+
+
+def sets_limit(problem: Problem, part: Objective | Constraint, arm: str) -> bool:
+    """Whether an arm is what the limit of a part is relative to. Then an interval would say nothing."""
+    return isinstance(part, Constraint) and part.relative_to_baseline is True and arm == problem.baseline
 
 
 def _of_ratio(part: Constraint, k: int, arm: int, row: MetricStanding, raw: RawValues | None) -> MetricStanding:
@@ -222,7 +242,7 @@ def _verdict_on(problem: Problem, arm: int, row: Row, found: Findings, is_feasib
     if problem.arms[arm].retired:
         return "retired", "no longer measured, and not part of the question"
     if arm == problem.set_aside:
-        return "open", "the baseline: not part of the question"
+        return "open", SET_ASIDE
     if found.infeasible[arm]:
         worst = found.worst[arm]
         return "infeasible", _violated(problem, worst, row[worst], found.evidence[arm])
@@ -289,7 +309,7 @@ def _beaten(problem: Problem, found: Findings, arm: int) -> str:
     if lead > 0.0:
         return f"worse than {better} by at least {rounded_down(lead)}"
     if lead >= -problem.objective.tolerance:
-        return f"not better than {better} by {-lead:.2g}" if lead < 0.0 else f"not better than {better}"
+        return f"at most {rounded_up(-lead)} better than {better}" if lead < 0.0 else f"not better than {better}"
     if not math.isnan(evidence):
         return f"{'infeasible or ' if math.isnan(lead) else ''}worse than {better}, {_sure(evidence)}"
     return f"{problem.objective.metric} behind {better}"

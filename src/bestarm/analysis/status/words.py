@@ -342,29 +342,37 @@ def about_intervals(plan: Plan, *, brief: bool = False) -> str:
     return f"{note} That of a quantile has every value for which the share of results beyond it may still be the limit."
 
 
-def difference(there: Plan, here: Plan) -> str:
-    """The first thing in which two plans differ.
+_MOST_NAMED = 5
+
+
+def differences(there: Plan, here: Plan) -> str:
+    """In what two plans differ.
 
     >>> import bestarm as ba
     >>> one = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
-    >>> difference(one, ba.Plan.of(one, delta=0.1))
-    'delta is 0.05 there and 0.1 here'
+    >>> differences(one, ba.Plan.of(one, delta=0.1, name="b"))
+    "name is 'study' there and 'b' here; delta is 0.05 there and 0.1 here"
     """
-    return _difference(there.to_data(), here.to_data(), "") or "in something that files do not show"
+    found = [*_differing(there.to_data(), here.to_data(), "")]
+    more = [f"{len(found) - _MOST_NAMED:,} more"] if len(found) > _MOST_NAMED else []
+    return "; ".join([*found[:_MOST_NAMED], *more]) or "in something that files do not show"
 
 
-def _difference(there: Any, here: Any, path: str) -> str:
+def _differing(there: Any, here: Any, path: str) -> Iterator[str]:
     if there == here:
-        return ""
+        return
     if isinstance(there, dict) and isinstance(here, dict):
         pairs = [(there.get(key), here.get(key), f"{path}.{key}" if path else key) for key in {**there, **here}]
     elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
         pairs = [(old, new, f"{path}[{k}]") for k, (old, new) in enumerate(zip(there, here, strict=True))]
     elif isinstance(there, list) and isinstance(here, list):
-        return f"{path} are {len(there):,} there and {len(here):,} here"
+        yield f"{path} are {len(there):,} there and {len(here):,} here"
+        return
     else:
-        return f"{path} is {_short(there)} there and {_short(here)} here"
-    return next(filter(None, (_difference(*pair) for pair in pairs)), "")
+        yield f"{path} is {_short(there)} there and {_short(here)} here"
+        return
+    for pair in pairs:
+        yield from _differing(*pair)
 
 
 def _short(value: Any) -> str:

@@ -26,6 +26,10 @@ ITEM, METRIC, VALUE, ARM = "item", "metric", "value", "arm"
 
 _LARGEST_LOG = 2**30
 _OF_HARNESS = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
+_OF_SAMPLES = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"} | {
+    f"{what}_hash" for what in ("doc", "prompt", "target")
+}
+"""What a sample of the harness has besides metrics."""
 _CHOICE = "::"
 """Between a file and one of several arms in it."""
 _FAILED = 2
@@ -169,13 +173,19 @@ def _is_letter(value: object) -> bool:
 
 
 def _read_harness(log: Log, rows: list[dict[str, Any]]) -> None:
-    """A metric of a task with several filters is called "metric,filter", as in the harness's own results."""
+    """A metric of a task with several filters is called "metric,filter", as in the harness's own results. Where a row
+    does not list its metrics, they are the numbers that it has besides what every row has."""
     log.program = "lm-evaluation-harness"
     filters = {row.get("filter", "none") for row in rows}
     for row in rows:
         suffix = f",{row.get('filter', 'none')}" if len(filters) > 1 else ""
-        values = {f"{metric}{suffix}": row.get(metric) for metric in row.get("metrics") or ()}
+        names = row.get("metrics") or [name for name in row if name not in _OF_SAMPLES and _is_number(row[name])]
+        values = {f"{metric}{suffix}": row.get(metric) for metric in names}
         log.add(str(row["doc_id"]), values, content=row.get("doc_hash"))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
 def _read_promptfoo(log: Log, rows: list[dict[str, Any]], path: Path, field: str, choice: str) -> None:

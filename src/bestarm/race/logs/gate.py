@@ -120,7 +120,8 @@ def decide(
             raise InvalidInput("metric", metric, "cannot have this name, which marks the candidate")
         for log in logs:
             if metric not in log.metrics:
-                raise InvalidInput("metric", metric, f"there is none in {log.name}; it has {', '.join(log.metrics)}")
+                there = ", ".join(log.metrics) or "no numbers"
+                raise InvalidInput("metric", metric, f"there is none in {log.name}; it has {there}")
     if seed is None:
         seed = secrets.randbelow(2**32)
     elif isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:

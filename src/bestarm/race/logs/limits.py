@@ -112,7 +112,7 @@ def noise_of(
     values = {value for log in logs for row in log.values.values() for value in row.get(metric, ()) if value == value}
     if not values:
         known = [name for name in logs[0].metrics if all(name in log.metrics for log in logs)]
-        reason = f"no such metric in both logs; there are {first_ten(known) or 'none'}"
+        reason = f"no such metric in both logs; they share {first_ten(known) or 'none'}"
         raise InvalidInput("metric", metric, reason, known)
     if metric in ranges and metric in symmetric:
         raise InvalidInput("--symmetric", metric, "cannot be stated beside its --range; state one of the two")

@@ -7,6 +7,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from bestarm.analysis.health.checks import has_wide_range
+from bestarm.analysis.health.watch import WIDE_RANGE
 from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import void_words
 from bestarm.race.logs.gate import BASELINE, CANDIDATE, LogGate
@@ -97,9 +101,10 @@ def more_words(gate: LogGate) -> str:
     assert more is not None
     basis = f"{more.runs} continuations simulated from the pairs seen"
     if math.isinf(more.half):
+        why = _wide_range(gate) or "The candidate is too close to a limit; another limit, or another candidate, would."
         return (
             f"More items like these are unlikely to settle it: of {basis}, {more.open} were still open at "
-            f"{more.limit:,} items. The candidate is too close to a limit; another limit, or another candidate, would."
+            f"{more.limit:,} items. {why}"
         )
     most = f"nine in ten within {_rounded(more.most)}" if math.isfinite(more.most) else f"{more.open} did not"
     ends = [f"{more.certified} certified", f"{more.refuted} refuted", f"{more.open} open at {more.limit:,} items"]
@@ -107,6 +112,21 @@ def more_words(gate: LogGate) -> str:
         f"About {_rounded(more.half)} more items would settle it: half of {basis} ended within so many, {most} "
         f"({', '.join(ends)}). They must be new items, drawn as these were; --after goes on from here."
     )
+
+
+def _wide_range(gate: LogGate) -> str:
+    """What to do if the values of an open limit use a small share of the range that was stated of them."""
+    for limit, stands in zip(gate.limits, gate.standings, strict=True):
+        if stands.verdict in ("holds", "violated") or len(limit.measures) > 1 or not has_wide_range(limit.noise):
+            continue
+        values, (low, high) = gate.pairs.values[:, :, gate.pairs.metrics.index(limit.metric)], limit.noise.range
+        if np.ptp(values) * WIDE_RANGE < high - low:
+            return (
+                f"The values of {limit.metric} lie between {values.min():.6g} and {values.max():.6g}, a small share of "
+                f"their stated range of {low:.6g} to {high:.6g}, and what is certain goes by that range. State a "
+                "narrower one that no value can leave."
+            )
+    return ""
 
 
 def _rounded(number: float) -> str:

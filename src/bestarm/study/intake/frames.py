@@ -91,6 +91,8 @@ class _FrameTable(Table):
     """The columns of a frame, whatever they are called. A row is its number."""
 
     def __init__(self, plan: Plan, table: dict[Any, list[Any]], arm: str, metric: str, value: str, item: str) -> None:
+        if not table:
+            raise self.refuse("has no columns")
         self._table = table
         self._arm, self._metric, self._value, self._item_column = arm, metric, value, item
         for name in (arm, *([] if plan.items is None else [item])):
@@ -175,4 +177,4 @@ class _FrameTable(Table):
 
 
 def _listed(table: Mapping[Any, Any]) -> str:
-    return ", ".join(quoted(name) for name in list(table)[:10]) or "no column at all"
+    return ", ".join(quoted(name) for name in list(table)[:10])

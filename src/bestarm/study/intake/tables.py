@@ -236,8 +236,8 @@ class Table:
                 arm, item = self.arm_and_item(row)
                 found = self.wide_values(row, line)
                 if not found:
-                    nothing = f"is missing; there is none of {in_words(list(self.metrics))}"
-                    raise InvalidInput("value", UNSTATED, nothing)
+                    nothing = f"has no value of {in_words(list(self.metrics))}"
+                    raise InvalidInput("value", UNSTATED, nothing, sentence=nothing)
             except InvalidInput as error:
                 self.bad_rows.add(line, error)
                 continue

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from bestarm.kernel.packing import is_packed
+from bestarm.noises.bernoulli import OR_TRIALS
 from bestarm.noises.duel import Duel
 from bestarm.noises.shares import Share, as_told, is_share, told_words
 from bestarm.parsing import read_number
@@ -48,7 +49,7 @@ class RefusedValue(InvalidInput):
     kind = "refused value"
 
 
-def check_value(part: Objective | Constraint, value: object) -> float:
+def check_value(part: Objective | Constraint, value: object, *, takes_trials: bool = True) -> float:
     """The value as a number, if the metric can take it."""
     try:
         read = part.noise.read_value(value)
@@ -57,8 +58,9 @@ def check_value(part: Objective | Constraint, value: object) -> float:
         number = moderate(finite_number(read))
         part.noise.check_value(number)
     except ValueError as error:
-        sentence = f"value of {part.metric!r} = {quoted(value)}: {error}"
-        raise RefusedValue("value", value, str(error), sentence=sentence) from None
+        reason = str(error) if takes_trials else str(error).removesuffix(OR_TRIALS)
+        sentence = f"value of {part.metric!r} = {quoted(value)}: {reason}"
+        raise RefusedValue("value", value, reason, sentence=sentence) from None
     return number
 
 
@@ -67,28 +69,30 @@ def check_metric(plan: Problem, metric: str, value: object) -> float:
     if metric in plan.judged:
         return _check_score(plan, metric, value)
     parts = [(k, part) for k, part in enumerate(plan.parts) if part.measures == (metric,)]
-    numbers = [check_trials(plan, k, part, check_value(part, value)) for k, part in parts]
+    numbers = [_check_part(plan, k, part, value) for k, part in parts]
     if metric in plan.denominators or not numbers:
         numbers = [_check_ratio_value(plan, metric, value)]
     return numbers[0]
 
 
-def check_trials(plan: Problem, place: int, part: Objective | Constraint, number: float) -> float:
-    """The same number. Raise `RefusedValue` if it stands for several trials and the part must know each of them."""
-    if not is_packed(number):
-        return number
-    is_compared = isinstance(part, Objective) or part.relative_to_baseline
-    why = None
-    if plan.blocks is not None:
-        why = "in blocks, what the trials of a test share is not known; tell 0 or 1 for each test"
-    elif plan.items is not None and (is_compared or not plan.repeats or plan.of_slice(place)):
-        why = "arms are compared on items, one by one; tell 0 or 1 for each item"
-    elif part.judge is not None:
-        why = "a judge scores each item; tell 0 or 1 for each"
-    if why is not None:
+def _check_part(plan: Problem, place: int, part: Objective | Constraint, value: object) -> float:
+    """The value as a number. Raise `RefusedValue` if it stands for several trials and the part must know each."""
+    why = _why_no_trials(plan, place, part)
+    number = check_value(part, value, takes_trials=why is None)
+    if why is not None and is_packed(number):
         told = as_told(number)
         raise RefusedValue("value", told, why, sentence=f"value of {part.metric!r} = {told}: {why}")
     return number
+
+
+def _why_no_trials(plan: Problem, place: int, part: Objective | Constraint) -> str | None:
+    """Why a value of a part cannot stand for several trials; None if it can."""
+    if plan.blocks is not None:
+        return "in blocks, what the trials of a test share is not known; tell 0 or 1 for each test"
+    is_compared = isinstance(part, Objective) or part.relative_to_baseline
+    if plan.items is not None and (is_compared or not plan.repeats or plan.of_slice(place)):
+        return "arms are compared on items, one by one; tell 0 or 1 for each item"
+    return None if part.judge is None else "a judge scores each item; tell 0 or 1 for each"
 
 
 def _check_score(plan: Problem, judge: str, value: object) -> float:
@@ -189,7 +193,7 @@ def _checked(plan: Plan, lead: int, metric: str, value: object) -> float:
     """Checked against every part of the metric: one value counts for all of them."""
     if len(plan.bundles) == len(plan.parts) and not plan.denominators and lead < len(plan.parts):
         part = plan.parts[lead]
-        return check_trials(plan, lead, part, check_value(part, value))
+        return _check_part(plan, lead, part, value)
     return check_metric(plan, metric, value)
 
 

@@ -116,10 +116,11 @@ def is_amended(plan: Plan, start: Plan) -> bool:
     Arms that came later, retired arms and the size of the budget do not count: they say how far a study is, not what it
     is about.
     """
-    return _unamended(plan) == _unamended(start)
+    return unamended(plan, start) == unamended(start, start)
 
 
-def _unamended(plan: Plan) -> Plan:
+def unamended(plan: Plan, start: Plan) -> Plan:
+    """The plan without the arms that came later, none retired, and with a budget as large as that of `start`."""
     arms = tuple(dataclasses.replace(arm, retired=False) for arm in plan.arms if not arm.added)
-    budget = plan.budget and Budget(**dict.fromkeys(plan.budget.amounts, 1))
-    return dataclasses.replace(plan, arms=arms, budget=budget)
+    is_sized = plan.budget and start.budget and plan.budget.amounts.keys() == start.budget.amounts.keys()
+    return dataclasses.replace(plan, arms=arms, budget=start.budget if is_sized else plan.budget)

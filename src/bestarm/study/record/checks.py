@@ -16,6 +16,7 @@ from bestarm.evidence.bounds import find_bound
 from bestarm.parsing import read_json
 from bestarm.policies import find_policy, policy_for
 from bestarm.problem import Plan
+from bestarm.problem.checks import check_limits
 from bestarm.storage.base import Aside, Entries, Issued, Pending, Storage, StudyRecord
 from bestarm.storage.columns import NO_ITEM
 from bestarm.storage.errors import OutcomeUnknown
@@ -137,6 +138,7 @@ def new_record(
             f"{1.0 - plan.delta:.6g} meant, for an answer that is right with probability {exact(plan.delta)}?"
         )
         raise InvalidInput("delta", plan.delta, reason)
+    check_limits(plan)
     # A policy that must see all results of a round before the next takes them in together anyway.
     by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
     seed = seeds.seed

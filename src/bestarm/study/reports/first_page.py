@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
+from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, sets_limit, verdict_word
 from bestarm.analysis.standing.terms import relation, statistic, subject
 from bestarm.analysis.status.status import Status, progress_lines
 from bestarm.answer import DECIDED, counted_tests
@@ -44,7 +44,13 @@ MOST_ROWS = 12
 
 MOST_COLUMNS = 4
 """With more metrics than this a table is too wide for a page of paper: each arm is a block, in which they wrap."""
-_VERDICTS = {"infeasible": "not feasible", "open": "undecided", "worse": "worse", "retired": "retired"}
+_VERDICTS = {
+    "infeasible": "not feasible",
+    "open": "undecided",
+    "worse": "worse",
+    "retired": "retired",
+    "baseline": "baseline",
+}
 
 
 def table_kind(plan: Plan) -> str:
@@ -84,7 +90,7 @@ def took_words(plan: Plan, counted: int, recorded: int) -> str:
 
 def marks_of(rows: Sequence[ArmStanding], metric: int) -> list[str]:
     """By arm, what stands beside its mean: a mark if it is not to be quoted. An arm that is out was measured until it
-    did badly enough, so its mean is biased."""
+    did badly enough, so the means of what decided are biased, and those of all that is correlated with it."""
     most = max((row.metrics[metric].tests for row in rows), default=0)
     is_out = [row.verdict in ("worse", "infeasible") and 0 < row.metrics[metric].tests < most for row in rows]
     return ["*" if one else "" for one in is_out]
@@ -94,8 +100,9 @@ def not_to_quote(plan: Plan) -> str:
     """What the mark beside a mean says."""
     noun = plan.noun.one
     return (
-        f"* Not to be quoted: this {noun} was given up early, because it did badly until then. A mean that is taken at "
-        f"such a moment is biased: it tends to make the {noun} look worse than it is. The interval allows for that."
+        f"* Not to be quoted: this {noun} was given up early, because it did badly until then. Means that are taken at "
+        f"such a moment are biased: what the {noun} did badly on tends to look worse than it is, and what varies with "
+        "it may look worse or better. The intervals allow for that."
     )
 
 
@@ -127,8 +134,8 @@ def _table(plan: Plan, status: Status) -> str:
     lines = []
     for row in rows:
         cells = [f"<td>{escape(row.name)}</td>", f"<td class=words>{escape(_verdict(status, row))}</td>"]
-        for head, part, metric, mark in zip(heads, plan.parts, row.metrics, marks[row.name], strict=True):
-            text = _figures(part.noise.is_exact, metric, mark)
+        for head, known, metric, mark in zip(heads, settled(plan, row), row.metrics, marks[row.name], strict=True):
+            text = _figures(known, metric, mark)
             cells.append(f'<td data-head="{escape(head)}">{text}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
     titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
@@ -147,10 +154,18 @@ def _verdict(status: Status, row: ArmStanding) -> str:
         return "part of the answer"
     if row.verdict == "feasible":
         return "can be the answer" if status.state not in DECIDED else "feasible"
-    return _VERDICTS[row.verdict]
+    return _VERDICTS[verdict_word(row.verdict, row.reason)]
 
 
-def _figures(is_exact: bool, metric: MetricStanding, mark: str) -> str:
+def settled(plan: Plan, row: ArmStanding) -> list[str]:
+    """By metric, what stands in place of an interval that is not to be told; empty where it is."""
+    exact = ["certain" if part.noise.is_exact else "" for part in plan.parts]
+    return [
+        "sets the limit" if sets_limit(plan, p, row.name) else one for p, one in zip(plan.parts, exact, strict=True)
+    ]
+
+
+def _figures(settled: str, metric: MetricStanding, mark: str) -> str:
     """The mean, its interval, and how many tests that is."""
     if not metric.tests:
         return "untested"
@@ -158,7 +173,7 @@ def _figures(is_exact: bool, metric: MetricStanding, mark: str) -> str:
     mean = side_by_side(metric.mean, metric.low, metric.high, least=3)[0]
     low, high = side_by_side(metric.low, metric.high, least=3)
     ends = [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end not in ("inf", "-inf", "nan")]
-    between = "certain" if is_exact else " ".join(ends) or "no interval yet"
+    between = settled or " ".join(ends) or "no interval yet"
     shown = f'<span class="no-quote">{mean}{mark}</span>' if mark else mean
     return f"{shown}{sign} <small>{between}; {counted_tests(metric.tests)}</small>"
 

@@ -12,14 +12,14 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any, TypeVar
 
 from bestarm.analysis.status.waiting import SHOWN_AFTER
-from bestarm.analysis.status.words import difference
+from bestarm.analysis.status.words import differences
 from bestarm.answer import Answer
 from bestarm.problem import Plan
 from bestarm.storage.base import Aside, Storage
 from bestarm.storage.errors import NameTaken, StorageError, StudyArchived
 from bestarm.study.intake.values import RefusedValue, Result
 from bestarm.study.live import LiveStudy
-from bestarm.study.record.amending import is_amended
+from bestarm.study.record.amending import is_amended, unamended
 from bestarm.study.record.checks import most_held
 from bestarm.study.record.seeds import check_same_seeds
 from bestarm.study.study import AlreadyTold, Study, Test
@@ -57,18 +57,19 @@ def create_or_open(
         with contextlib.suppress(NameTaken):
             return Study.create(plan, storage=storage, seed=seed, items_seed=items_seed)
     study = Study.open(plan.name, storage=storage)
-    # A study goes on by the rules that it began with.
-    plan = dataclasses.replace(plan, rules=study.plan.rules)
+    # A study goes on by the rules that it began with, and with its budget unless another is stated.
+    asked = plan.budget
+    plan = dataclasses.replace(plan, rules=study.plan.rules, budget=asked or study.plan.budget)
     if not is_amended(study.plan, plan):
         raise InvalidInput(
             "name",
             plan.name,
             f"there is a study of this name in {storage.url!r} with another plan "
-            f"({difference(study.plan, plan)}); {advice}",
+            f"({differences(unamended(study.plan, plan), unamended(plan, plan))}); {advice}",
         )
     check_same_seeds(study.plan, study.record, seed, items_seed)
-    if plan.budget is not None:
-        study._extend_to(plan.budget)
+    if asked is not None:
+        study._extend_to(asked)
     return study
 
 
