@@ -83,8 +83,8 @@ class Options:
             "--warmup",
             "-w",
             metavar="N",
-            help="Runs of each command that do not count.",
-            show_default="2, to choose a timeout and to know pauses",
+            help="Runs of each command that do not count; more where more must be learned from them.",
+            show_default="2 to know pauses, else 1 to choose a timeout",
         ),
     ] = None
     delta: Annotated[float, typer.Option(metavar="P", help="The probability of a wrong answer that you accept.")] = 0.05
