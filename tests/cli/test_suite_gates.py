@@ -39,6 +39,7 @@ def test_exit_statuses_and_exports(program: str, tmp_path: Path) -> None:
     open_one = gate(program, "0.5", "0.5", "--at-most", "1.00x", "-M", "2")
     assert open_one.code == 4
     assert "UNDECIDED: the budget is spent after 2 pairs of runs" in open_one.out
+    assert open_one.err.startswith("2 pairs of runs are too few for a certain verdict, which takes 10 or more")
     assert gate(program, "0.5", "0.7", "--at-most", "1.1x", "--at-most", "sort=1.5x").code == 0
 
 

@@ -370,6 +370,8 @@ class Options:
         try:
             console = plain_console(stderr=True, style=style)
             console.print(start_words(len(contestants), race.first_runs), soft_wrap=True)
+            if race.shortage:
+                console.print(race.shortage, soft_wrap=True)
             with LiveTable(contestants, console, question, conditions.minutes or DEFAULT_MINUTES) as table:
                 result = race.run(table)
         except KeyboardInterrupt:
