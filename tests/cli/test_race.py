@@ -82,7 +82,9 @@ def test_the_exit_status_of_a_gate(
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (("race", "true", "exit 3"), 1, "error: 'exit 3' ended with status 3. Say how many runs may fail"),
+        (("race", "true", "exit 3"), 1, "error: 'exit 3' ended with status 3. This was its first run: mend the"),
+        (("race", "true", "sleep {x}"), 1, " --help' for more information. This was its first run: mend the command"),
+        (("race", "true", "sleep {x}"), 1, "{x} stands as it is: -L x A,B fills in values"),
         (("race", "true", "no-such-program"), 1, "error: 'no-such-program' ended with status 127"),
         (("race", "true", "no-such-program", "--shell=none"), 1, "'no-such-program' cannot be started"),
         (("race", "true", "true"), 2, "'true': is there twice; give each a name of its own with --command-name"),

@@ -77,7 +77,10 @@ def test_programs_that_fail(program: str) -> None:
     nothing = bestarm("gate", "--suite", "pytest", f"{program} 1", "--baseline", f"{program} 1")
     assert nothing.code == 1
     assert "wrote no results of the suite pytest where PYTEST_ADDOPTS says" in nothing.err
-    assert "is not JSON" in bestarm("gate", "--suite", "json", "echo no", "--baseline", "echo no").err
+    assert (
+        "'echo no': output: is not valid JSON"
+        in bestarm("gate", "--suite", "json", "echo no", "--baseline", "echo no").err
+    )
     late = bestarm("gate", "--suite", "json", "sleep 5", "--baseline", "sleep 5", "--timeout", "10ms")
     assert late.code == 1
     assert "'sleep 5' took longer than 0.01 s and was stopped" in late.err

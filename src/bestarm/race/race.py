@@ -244,7 +244,7 @@ class Race:
                 if run.timed_out and self._timeout is None:
                     raise NotStarted(f"the first run of {name!r} {run.how}; a race of more --minutes could wait")
                 self._commands.check_program(name, run)
-                self._counting.check(name, run, f"warm-up run {len(runs) + 1}")
+                self._counting.check(name, run, f"warm-up run {len(runs) + 1}", is_first=not runs)
                 runs.append(run)
         return first
 
