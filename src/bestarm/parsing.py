@@ -31,7 +31,6 @@ _GROUPED = re.compile(r"[+-]?[0-9]{1,3}([.,'’ \u00a0\u2009\u202f])[0-9]{3}(\1[
 _DOUBTFUL = re.compile(r"[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 
 UNGROUPED = "must be written without thousands separators, as in 1234.5"
-NO_PERCENT = "must be a number without a percent sign; 45% of 1 is 0.45"
 
 _MOST_NOTED = 50
 """How many numbers of a kind are remembered, to be named in complaints."""
@@ -132,13 +131,28 @@ def read_decimal(text: str) -> float:
         raise ValueError("must be a number")
     if is_decimal(text):
         return float(text)
-    if _PERCENT.fullmatch(text):
-        raise ValueError(NO_PERCENT)
+    if percent := _PERCENT.fullmatch(text):
+        raise ValueError(_no_percent(percent[1], percent[2]))
     if _GROUPED.fullmatch(text) and not _DOUBTFUL.fullmatch(text):
         raise ValueError(UNGROUPED)
     if is_decimal(text.replace(",", ".")):
         raise ValueError("must be written with a decimal point, as in 3.5")
     raise ValueError("must be a number")
+
+
+def _no_percent(number: str = "45", sign: str = "%") -> str:
+    number = number if is_decimal(number) else "45"
+    share = float(f"{number}e-{2 if sign == '%' else 3}")
+    return f"must be a number without a percent sign; {number}{sign} of 1 is {share!r}"
+
+
+def read_hundredths(text: str) -> float:
+    """A number of percent as the decimal number that is written: 0.01 * 70 would be another one.
+
+    >>> read_hundredths("70"), read_hundredths("0.7")
+    (0.7, 0.007)
+    """
+    return float(f"{read_decimal(text) / 100.0:.15g}")
 
 
 def read_number(text: str, where: str = "value") -> float:
@@ -212,7 +226,7 @@ class Decimals:
     def read(self, text: str, line: int, where: str = "value", *, column: str = "value", rate: bool = False) -> float:
         """A number on a line. What it means is certain only after `check`. If `rate`, 90% is 0.9."""
         if isinstance(text, Cell) and (text.refused or text.number is not None):
-            if reason := text.refused or ("" if rate or not text.is_percent else NO_PERCENT):
+            if reason := text.refused or ("" if rate or not text.is_percent else _no_percent()):
                 raise InvalidInput(where, str(text), reason, shown=quoted(str(text)))
             assert text.number is not None
             return text.number

@@ -36,6 +36,16 @@ def shown(text: str) -> str:
     )
 
 
+def last_lines(text: str, most: int = 3) -> str:
+    """The last lines of what a program said, as a part of a sentence.
+
+    >>> last_lines("sleep: invalid time interval\\n\\nTry --help.\\n")
+    'sleep: invalid time interval / Try --help'
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-most:]).removesuffix(".")
+
+
 # A spreadsheet takes what begins so for a formula, in the letters of East Asian keyboards too.
 _FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
 

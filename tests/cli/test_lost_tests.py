@@ -39,7 +39,8 @@ def test_a_freed_test_is_still_waited_for(stalled: Program, words: tuple[str, ..
         "results count at once: bestarm abandon two 1 --reason WHY",
     ]
     assert waiting() == 7
-    assert "which is free: ask for it, or give it up: bestarm abandon two 1" in works(stalled, "status", "two")
+    free = "which is free: what measured goes on with it if started again; else ask for it, or give it up: "
+    assert f"{free}bestarm abandon two 1" in works(stalled, "status", "two")
 
 
 def test_a_test_that_is_given_up_is_not_waited_for(stalled: Program) -> None:

@@ -82,7 +82,9 @@ def test_the_exit_status_of_a_gate(
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (("race", "true", "exit 3"), 1, "error: 'exit 3' ended with status 3. Say how many runs may fail"),
+        (("race", "true", "exit 3"), 1, "error: 'exit 3' ended with status 3. This was its first run: mend the"),
+        (("race", "true", "sleep {x}"), 1, " --help' for more information. This was its first run: mend the command"),
+        (("race", "true", "sleep {x}"), 1, "{x} stands as it is: -L x A,B fills in values"),
         (("race", "true", "no-such-program"), 1, "error: 'no-such-program' ended with status 127"),
         (("race", "true", "no-such-program", "--shell=none"), 1, "'no-such-program' cannot be started"),
         (("race", "true", "true"), 2, "'true': is there twice; give each a name of its own with --command-name"),
@@ -113,6 +115,12 @@ def test_the_exit_status_of_a_gate(
         (("race", "true", ":", "--export-csv=."), 2, "is a folder; name a file"),
         (("race", "gzip", "-6", "-c", "f"), 2, "put each command in quotes if this belongs to one, as in 'gzip -6 …'"),
         (("race", "ls", "--color", "f"), 2, "No such option: --color. Instead: put each command in quotes"),
+        (
+            ("race", "--atmost", "time=5ms", "true"),
+            2,
+            "No such option: --atmost. Did you mean --at-most? If it belongs to",
+        ),
+        (("race", "true", ":", "--minimise=time"), 2, "Did you mean --minimize?"),
         (("race", "true", "--debug-mode"), 2, "Instead: --show-output shows what commands print"),
         (
             ("race", "true", "no-such-file.txt"),
@@ -123,6 +131,7 @@ def test_the_exit_status_of_a_gate(
         (("race", "true", ":", "--minutes=0"), 2, "must be a positive number"),
         (("race", "true", ":", "--warmup=-1"), 2, "must be a whole number from 0 to 10,000"),
         (("race", "true", ":", "--seed=-1"), 2, "must be a whole number, 0 or more"),
+        (("race", "true", ":", "--delta=5%"), 2, "'5%': must be a number without a percent sign; 5% of 1 is 0.05"),
         (("race", "true", ":", "--delta=2"), 2, "delta = 2.0: must lie strictly between 0 and 1"),
         (("race", "true", ":", "--at-most=memory=1MB"), 2, "cannot be seen"),
         (("race", "true", ":", "--export-csv=no-such-folder/x.csv"), 2, "there is no such folder"),

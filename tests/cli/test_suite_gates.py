@@ -39,6 +39,7 @@ def test_exit_statuses_and_exports(program: str, tmp_path: Path) -> None:
     open_one = gate(program, "0.5", "0.5", "--at-most", "1.00x", "-M", "2")
     assert open_one.code == 4
     assert "UNDECIDED: the budget is spent after 2 pairs of runs" in open_one.out
+    assert open_one.err.startswith("2 pairs of runs are too few for a certain verdict, which takes 10 or more")
     assert gate(program, "0.5", "0.7", "--at-most", "1.1x", "--at-most", "sort=1.5x").code == 0
 
 
@@ -76,7 +77,10 @@ def test_programs_that_fail(program: str) -> None:
     nothing = bestarm("gate", "--suite", "pytest", f"{program} 1", "--baseline", f"{program} 1")
     assert nothing.code == 1
     assert "wrote no results of the suite pytest where PYTEST_ADDOPTS says" in nothing.err
-    assert "is not JSON" in bestarm("gate", "--suite", "json", "echo no", "--baseline", "echo no").err
+    assert (
+        "'echo no': output: is not valid JSON"
+        in bestarm("gate", "--suite", "json", "echo no", "--baseline", "echo no").err
+    )
     late = bestarm("gate", "--suite", "json", "sleep 5", "--baseline", "sleep 5", "--timeout", "10ms")
     assert late.code == 1
     assert "'sleep 5' took longer than 0.01 s and was stopped" in late.err

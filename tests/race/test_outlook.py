@@ -12,7 +12,10 @@ from tests.race.simulated import a_run, race
 from bestarm.noises.gaussian import gaussian_evidence
 from bestarm.noises.self_normalized import LOG_FLAT, SKIPPED, add_flat, log_signs
 from bestarm.race.continuations import pairs_in_all
-from bestarm.race.outlook import UNKNOWN, Range, outlook_of
+from bestarm.race.limits import read_limit
+from bestarm.race.outlook import UNKNOWN, Range, outlook_of, shortage_words
+from bestarm.race.plans import Question, plan_of
+from bestarm.race.race import Conditions
 
 LEVEL = math.log(2 / 0.04)
 
@@ -61,6 +64,42 @@ def test_a_lead_without_scatter_takes_as_few_runs_as_there_are() -> None:
     needed = pairs_in_all([1.0] * 6, LEVEL, np.random.default_rng(1))
     # 0.05 * 2^10 > 50
     assert needed.min() == needed.max() == 10
+
+
+@pytest.mark.parametrize(("is_gate", "few", "enough"), [(False, 8, 9), (True, 11, 15)])
+def test_the_fewest_runs_that_can_decide(is_gate: bool, few: int, enough: int) -> None:
+    """Nothing that can be drawn speaks much more clearly than one command that is always slower by far."""
+    limits, baseline = (["time=1.5x"], "a") if is_gate else ([], None)
+    outcomes = [
+        race(
+            lambda command, rng: a_run({"a": 3.0, "b": 1.0}[command] + rng.uniform(0.0, 0.1)),
+            ["a", "b"],
+            limits,
+            baseline=baseline,
+            is_gate=is_gate,
+            conditions=Conditions(timeout=10.0, least_runs=runs, most_runs=runs),
+        )
+        for runs in (few, enough)
+    ]
+    assert [outcome.found for outcome in outcomes] == ["undecided", "certified"]
+    words = [shortage_words(one.plan, one.question, most) for one, most in zip(outcomes, (few, enough), strict=True)]
+    assert words == [f"{few} runs of each command are too few for a certain answer, which takes {few + 1} or more", ""]
+
+
+@pytest.mark.parametrize(
+    ("question", "most", "words"),
+    [
+        (Question(), 1, "1 run of each command is too few"),
+        (Question(runs=17), math.inf, "8 runs of each command are too few"),
+        (Question(runs=18), math.inf, ""),
+        (Question(assumed="range"), 2, ""),
+        (Question(limits=(read_limit("memory=1GB"),)), 2, ""),
+    ],
+)
+def test_whether_too_few_runs_were_asked_for(question: Question, most: float, words: str) -> None:
+    plan = plan_of("a race", ["a", "b"], question, {"time": 1.0})
+    assert shortage_words(plan, question, most).startswith(words)
+    assert bool(shortage_words(plan, question, most)) is bool(words)
 
 
 @pytest.mark.parametrize(("apart", "wide"), [(1.5, False), (1.02, True)])

@@ -272,7 +272,7 @@ def test_a_value_that_cannot_be_is_not_dropped(tmp_path: Path) -> None:
         race(draw, ["score[0..20]=last-line"], **asked)  # type: ignore[arg-type]
     for text, complaint in (
         ("-1", "-1 is below 0, so its range must be stated"),
-        ("fast", "must be a number"),
+        ("5 ms", "found '5 ms': must be a number; values with a unit are read by --metric 'x[ms]=…'"),
         ("nan", "finite"),
     ):
         run = measured(Run(1.0, 1.0, 0.0, 1.0, 1, 0, False, "", printed=text), [read_metric("x=last-line")])

@@ -99,8 +99,12 @@ def test_limits(text: str, metric: str, value: float, quantile: float | None, is
         ("time=2MB", "unknown unit 'MB'; must be a time"),
         ("memory=2s", "unknown unit 's'; must be a size"),
         ("time=-1s", "must be a time"),
-        ("time=0x", "must be a time"),
+        ("time=0x", "relative to the baseline is a multiple of it: time=1.05x"),
+        ("time=2.5%", "relative to the baseline is a multiple of it: time=1.025x"),
+        ("time=baseline+5%", "relative to the baseline is a multiple of it: time=1.05x"),
+        ("1.1x", "must be METRIC=LIMIT, such as time=1.1x, time=2s"),
         ("failures=100%", "must be less than 100%"),
+        ("failures=5", "must be less than 100%; 5 percent are written 5%"),
         ("failures=2x", "failures need a limit of their own"),
         ("p99(failures)=1%", "a share of runs already"),
         ("mean(pauses)=1%", "pauses are a share of runs already"),
@@ -176,6 +180,7 @@ def test_parameters_are_filled_in() -> None:
         (["a", "a"], [], [], "is there twice"),
         (["a", "b"], ["x", "y", "z"], [], "there are 2 commands, and no more names"),
         (["a", "b"], ["x", "x"], [], "is there twice"),
+        (["a  b", "a b", "a b"], [], [], "is there twice"),
         (["  "], ["x"], [], "must not be empty"),
         (["a"], [], ["x=1,2"], "no command has {x} to fill in"),
         (["a {x}"], [], ["x=1,,2"], "must not be empty"),
@@ -196,6 +201,15 @@ def test_a_baseline_is_one_of_the_commands_or_comes_first() -> None:
     assert with_another(commands, "b", "--baseline") == (commands, "y")
     more, name = with_another(commands, "old", "--baseline")
     assert ([one.name for one in more], name) == (["old", "x", "y"], "old")
+
+
+def test_commands_that_are_called_the_same_get_numbers() -> None:
+    commands = contestants_of(["echo 'a  b'", "echo 'a b'", "x" * 300, "x" * 301])
+    long = "x" * 190
+    assert [one.name for one in commands] == ["echo 'a b'", "echo 'a b' (2)", f"{long}{'x' * 9}…", f"{long} (2)"]
+    assert with_another(commands, "echo 'a b'", "--baseline") == (commands, "echo 'a b' (2)")
+    more, name = with_another(commands, "echo  'a b'", "--baseline")
+    assert (more[0].name, name, more[1:]) == ("echo 'a b' (3)", name, commands)
 
 
 def test_long_commands_have_short_names() -> None:

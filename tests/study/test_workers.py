@@ -209,6 +209,7 @@ def test_what_a_failure_counts(tmp_path: Path) -> None:
         ({"failed_as": "1"}, "failed_as: value of 'gain' = '1': must be a number"),
         ({"retries": -1}, "retries = -1: must be a whole number, 0 or more"),
         ({"retries": True}, "retries = True: must be a whole number, 0 or more"),
+        ({"workers": 0}, "workers = 0: must be a whole number from 1 to 10,000"),
     ):
         with pytest.raises(ba.InvalidInput, match=words):
             ba.identify(plan(name="other"), exact, **options)

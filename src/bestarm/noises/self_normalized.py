@@ -18,6 +18,7 @@ values at the ends. With that line in its place SN is log-convex, and smaller. `
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from bestarm.kernel.compile import kernel
@@ -128,6 +129,23 @@ def evidence(s: Stream, side: int, c: float) -> float:
     log_sn = gaussian_evidence(squares_around(s, x), deviations_from(s, side, x))
     is_beyond = side * (beyond(s, side) - x) > 0.0
     return add_flat(log_sn, log_signs(s.n) if is_beyond else LOG_FLAT)
+
+
+def fewest(level: float, odds: float = 2.0) -> int:
+    """How many observations it takes before the evidence can reach a level, whatever they are. Bets on signs come to
+    `odds` to the power of their number. By Cauchy and Schwarz, Z² is at most m W where m observations have weights, so
+    SN is at most 2 exp((m - 1) / 2) / sqrt(m), which it would be at W = (m - 1) RHO.
+
+    >>> fewest(-math.log(0.04))
+    9
+    """
+    for n in itertools.count(1):
+        m = max(n - SKIPPED, 1)
+        log_sn = LOG_2 + 0.5 * (m - 1.0 - math.log(m))
+        log_won = n * math.log(odds)
+        if add_flat(log_sn, LOG_FLAT + log_won + math.log1p(math.exp(-log_won))) >= level:
+            break
+    return n
 
 
 @kernel

@@ -16,7 +16,7 @@ class Conditions:
 
     shell: str = "default"
     warmup: int | None = None
-    """Runs of each command before the first that counts; by default as many as it takes to learn something from them:
+    """Runs of each command before the first that counts, but never fewer than it takes to learn something from them:
     two to know pauses, or one for a timeout."""
     timeout: float | None = None
     minutes: float | None = None

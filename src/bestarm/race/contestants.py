@@ -114,13 +114,22 @@ def _named(found: Sequence[Contestant], names: Sequence[str]) -> list[Contestant
     ]
 
 
-def _checked(found: list[Contestant]) -> list[Contestant]:
-    for place, one in enumerate(found):
+def _checked(found: Sequence[Contestant]) -> list[Contestant]:
+    """Commands with a name each. Those that differ only in white space, or after the end of a name, get a number."""
+    checked: dict[str, Contestant] = {}
+    for one in found:
         if not one.command.strip():
             raise InvalidInput("command", one.command, "must not be empty")
-        if any(one.name == other.name for other in found[:place]):
-            raise InvalidInput("command", one.name, "is there twice; give each a name of its own with --command-name")
-    return found
+        name, number = one.name, 1
+        while name in checked:
+            other = checked[name]
+            if one.is_named or other.is_named or one.command == other.command:
+                reason = "is there twice; give each a name of its own with --command-name"
+                raise InvalidInput("command", one.name, reason)
+            number += 1
+            name = f"{one.name[: LONGEST_NAME - 10]} ({number})"
+        checked[name] = dataclasses.replace(one, name=name)
+    return [*checked.values()]
 
 
 def _parameters(lists: Sequence[str], scan: tuple[str, str, str] | None, step: str | None) -> dict[str, Sequence[str]]:
@@ -187,15 +196,15 @@ def with_another(
     and its name."""
     if command is None:
         return list(contestants), None
-    for one in contestants:
-        if command in (one.name, one.command):
-            return list(contestants), one.name
+    same = [one for one in contestants if command == one.command] or [one for one in contestants if command == one.name]
+    if same:
+        return list(contestants), same[0].name
     for kind, texts in (around or {}).items():
         if len(texts) > 1:
             reason = f"is one more command, for which there is no --{kind}; put it among the commands, too"
             raise InvalidInput(option, command, reason)
-    [first] = contestants_of([command], around=around)
-    return [first, *contestants], first.name
+    *others, first = _checked([*contestants, *contestants_of([command], around=around)])
+    return [first, *others], first.name
 
 
 def _shown(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from bestarm.noises.shares import Share
@@ -36,18 +37,21 @@ class Counting:
     floor: float
     ignores_failures: bool
 
-    def check(self, name: str, run: Run, which: str) -> None:
+    def check(self, name: str, run: Run, which: str, *, is_first: bool = False) -> None:
         """An undeclared failure ends the race, and so does a metric that cannot be read in a run that did not fail. A
-        timeout counts as a time."""
+        timeout counts as a time. In the first run of all a command is probably wrong."""
         allowed = self.ignores_failures or "failures" in self.question.metrics
         if run.unread and not (run.failed and allowed):
             how = "" if run.status == 0 else f" {run.how};"
             where = f" on {run.on}" if run.on else ""
             raise MeasurementFailed(f"{which} of {name!r}{where}:{how} {run.unread}")
         if run.status != 0 and not run.timed_out and not allowed:
+            say = "This was its first run: mend the command, or say" if is_first else "Say"
+            left = re.search(r"(?<!\$)\{[A-Za-z_]\w*\}", name)
+            fill = f". {left[0]} stands as it is: -L {left[0][1:-1]} A,B fills in values" if left else ""
             raise MeasurementFailed(
-                f"{name!r} {run.how}. Say how many runs may fail, as in --at-most failures=1%, or that it does not "
-                "matter: --ignore-failure"
+                f"{name!r} {run.how}. {say} how many runs may fail, as in --at-most failures=1%, or that it does not "
+                f"matter: --ignore-failure{fill}"
             )
 
     def values(self, test: Test, run: Run) -> dict[str, Value] | Value:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Literal
 
 from bestarm.noises.shares import Share
-from bestarm.parsing import read_decimal
+from bestarm.parsing import is_decimal, read_decimal, read_hundredths
 from bestarm.study.work.reading import Reader
 from bestarm.texts import listed
 from bestarm.validation import InvalidInput
@@ -88,7 +88,9 @@ def read_share(field: str, text: str) -> float:
     """
     share = _read(field, text, {"%": 0.01}, "a share such as 1% or 0.01")
     if not share < 1.0:
-        raise InvalidInput(field, text, "must be less than 100%")
+        number = text.strip()
+        hint = f"; {number} percent are written {number}%" if is_decimal(number) and share < 100.0 else ""
+        raise InvalidInput(field, text, f"must be less than 100%{hint}")
     return share
 
 
@@ -235,6 +237,7 @@ _SIDES: dict[Side, str] = {"at_most": "at most", "at_least": "at least"}
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]+)?)\(([^()]*)\)")
 _MARGIN = re.compile(r"baseline\s*([+-])\s*(.+)")
+_PERCENT = re.compile(r"\+?([0-9]+\.?[0-9]*)\s*%")
 _MEAN = re.compile(r"mean\(([^()]*)\)")
 
 
@@ -313,7 +316,10 @@ def read_limit(text: str, side: Side = "at_most", known: Metrics = METRICS) -> L
     field = f"--{side.replace('_', '-')}"
     subject, equals, amount = (part.strip() for part in text.partition("="))
     if not equals or not amount:
-        raise InvalidInput(field, text, "must be METRIC=LIMIT, such as time=2s, p99(time)=2s or memory=500MB")
+        relative = "" if read_multiple(text) is None else f"time={text.strip()}, "
+        raise InvalidInput(
+            field, text, f"must be METRIC=LIMIT, such as {relative}time=2s, p99(time)=2s or memory=500MB"
+        )
     quantile = None
     is_mean = _MEAN.fullmatch(subject)
     if is_mean:
@@ -357,7 +363,21 @@ def _amount(metric: Metric, field: str, text: str, amount: str) -> float:
     try:
         return metric.read(field, amount)
     except InvalidInput as error:
-        raise InvalidInput(field, text, error.reason, error.choices) from None
+        reason, choices = error.reason, error.choices
+    if not metric.is_share and (example := _multiple_meant(field, amount)):
+        reason = f"a limit relative to the baseline is a multiple of it: {metric.name}={example}"
+    raise InvalidInput(field, text, reason, choices)
+
+
+def _multiple_meant(field: str, amount: str) -> str:
+    """The multiple of the baseline that a share of it, or a bad multiple, may stand for; empty if it is neither.
+
+    >>> _multiple_meant("--at-most", "5%"), _multiple_meant("--at-least", "5%"), _multiple_meant("--at-most", "0x")
+    ('1.05x', '0.95x', '1.05x')
+    """
+    percent = _PERCENT.fullmatch(amount)
+    more = read_hundredths(percent[1]) if percent else 0.05 if amount.endswith(("x", "×")) else 0.0
+    return f"{1.0 - more if field == '--at-least' else 1.0 + more:g}x" if 0.0 < more < 1.0 else ""
 
 
 def read_limits(

@@ -10,9 +10,12 @@ import numpy as np
 
 from bestarm.analysis.standing.knowledge import about
 from bestarm.analysis.status.status import Status, evidence_words
+from bestarm.noises.self_normalized import fewest
+from bestarm.policies.certify.setting import ODDS, ODDS_OF_CONTRASTS
 from bestarm.policies.levels import levels_of
 from bestarm.problem import Plan
 from bestarm.race.continuations import CONTINUATIONS, Floats, pairs_in_all
+from bestarm.race.plans import Question
 from bestarm.race.run_log import RunLog
 from bestarm.texts import listed
 
@@ -71,6 +74,26 @@ def outlook_of(plan: Plan, status: Status, run_log: RunLog) -> Outlook:
         return UNKNOWN
     runs, seconds = sum(to_come.values()), sum(to_come[name] * times[name] for name in times)
     return Outlook(Range.of(np.asarray(runs)), Range.of(np.asarray(seconds)))
+
+
+def shortage_words(plan: Plan, question: Question, most: float) -> str:
+    """What to say if no answer can become certain with at most so many runs of each command; empty if one can. Of races
+    with limits nothing is said: commands may exceed them before they are told apart."""
+    compared = [limit.metric if limit.is_relative else "" for limit in question.limits]
+    compared = compared if question.is_gate else [question.objective, *compared]
+    is_simple = question.is_gate or not question.limits
+    if plan.items is None or len(plan.arms) < 2 or not is_simple or not question.symmetric.issuperset(compared):
+        return ""
+    levels = levels_of(plan, plan.delta)
+    if question.is_gate:
+        needed = fewest(float(min(*levels.certifying, *levels.rejecting)), ODDS_OF_CONTRASTS)
+    else:
+        needed = fewest(float(levels.certifying.min()), ODDS)
+    runs = int(min(most, math.inf if question.runs is None else question.runs // len(plan.arms), needed))
+    if runs >= needed:
+        return ""
+    are = "run of each command is" if runs == 1 else "runs of each command are"
+    return f"{runs} {are} too few for a certain answer, which takes {needed} or more"
 
 
 def progress_words(plan: Plan, status: Status, run_log: RunLog, seconds_left: float) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from bestarm.noises.shares import Share, as_share, is_share
-from bestarm.parsing import read_decimal
+from bestarm.parsing import is_decimal, read_decimal
 from bestarm.race.limits import (
     METRICS,
     SIZES,
@@ -60,7 +60,13 @@ def read_metric(text: str) -> Metric:
         raise InvalidInput("--metric", text, "the low end of its range must be below the high end, as in score[0..10]")
 
     def read_value(value: str) -> float:
-        number = _amount(value, units, scale)
+        try:
+            number = _amount(value, units, scale)
+        except ValueError as error:
+            bare, unit = _split(value, {**TIMES, **SIZES, "%": 0.01})
+            if units or not unit or not is_decimal(bare.strip()):
+                raise
+            raise ValueError(f"{error}; values with a unit are read by --metric '{name}[{unit}]=…'") from None
         if not low <= number <= high:
             if high < math.inf:
                 raise ValueError(f"{words(number)} lies outside the stated range, {words(low)} to {words(high)}")

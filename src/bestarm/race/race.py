@@ -20,6 +20,7 @@ from bestarm.race.contestants import Contestant
 from bestarm.race.counting import Counting, largest_of
 from bestarm.race.finding import find_race
 from bestarm.race.machines import Machines, runners_on, shares_of, shuffled
+from bestarm.race.outlook import shortage_words
 from bestarm.race.pauses import Cutoffs, command_on, cutoffs_of
 from bestarm.race.plans import (
     Question,
@@ -103,7 +104,9 @@ class Race:
         self._cutoffs: Cutoffs = self._run_log.about.get("cutoffs") or {}
         # Refuse an invalid question before the first run, with a placeholder timeout.
         timeout = self._timeout or timeout_for(1.0, question.limits)
-        self._plan(ceilings_of(question, timeout, {}))
+        plan = self._plan(ceilings_of(question, timeout, {}))
+        self.shortage = shortage_words(plan, question, conditions.most_runs)
+        """Why no answer can become certain, if too few runs are allowed."""
 
     def _plan(self, ceilings: Mapping[str, float]) -> Plan:
         return plan_of(self._name, [one.name for one in self._contestants], self._question, ceilings, self._blocks)
@@ -241,7 +244,7 @@ class Race:
                 if run.timed_out and self._timeout is None:
                     raise NotStarted(f"the first run of {name!r} {run.how}; a race of more --minutes could wait")
                 self._commands.check_program(name, run)
-                self._counting.check(name, run, f"warm-up run {len(runs) + 1}")
+                self._counting.check(name, run, f"warm-up run {len(runs) + 1}", is_first=not runs)
                 runs.append(run)
         return first
 

@@ -21,6 +21,7 @@ from bestarm.noises.shares import Share
 from bestarm.race import runner
 from bestarm.study.work.command import SECRET
 from bestarm.study.work.failures import NotStarted
+from bestarm.texts import last_lines
 
 BUILT_IN = ("time", "user", "system", "memory", "output", "failures")
 MOST_KEPT = 1_000_000
@@ -77,8 +78,8 @@ class Run:
             return f"took longer than {self.time:g} s{where} and was stopped"
         how = f"ended with status {self.status}" if self.status >= 0 else f"was ended by signal {-self.status}"
         how += where
-        said = self.errors.strip()
-        return f"{how}: {said[-500:]}" if said else how
+        said = last_lines(self.errors[-500:])
+        return f"{how}: {said}" if said else how
 
     def value(self, metric: str) -> float:
         """The value of a metric in this run; NaN if the run did not print a metric of the user's own."""

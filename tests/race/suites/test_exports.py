@@ -93,5 +93,7 @@ def test_junit(found: SuiteGate) -> None:
     assert failure is not None
     assert str(failure.get("message")).startswith("refuted: 1.40 (")
     assert len(cases["BenchmarkSum-8"]) == 0
-    assert cases["gone"].find("skipped") is not None
-    assert cases["came?"].find("skipped") is not None
+    for name, why in (("gone", "absent: only the baseline has it"), ("came?", "new: only the candidate has it")):
+        skipped = cases[name].find("skipped")
+        assert skipped is not None
+        assert skipped.get("message") == why

@@ -76,7 +76,7 @@ def test_bencher_metric_format() -> None:
 @pytest.mark.parametrize(
     ("suite", "text", "reason"),
     [
-        ("pytest", "{", "is not JSON"),
+        ("pytest", "{", "output: is not valid JSON: "),
         ("pytest", "[1]", "has no list of benchmarks"),
         ("pytest", '{"benchmarks": [{"fullname": "a"}]}', "is not what the suite pytest writes: KeyError 'stats'"),
         ("pytest", '{"benchmarks": []}', "has no benchmark of the suite pytest"),

@@ -106,7 +106,8 @@ class Awaited:
         ago = _duration(time.time() - self.since)
         match self.state:
             case "free":
-                return f"{what}, which is free: ask for it, or give it up: {self.give_up_command}"
+                goes_on = "what measured goes on with it if started again; else ask for it, or give it up"
+                return f"{what}, which is free: {goes_on}: {self.give_up_command}"
             case "measuring":
                 return f"{what}, which {self.holder} has been measuring for {ago}"
             case "held":

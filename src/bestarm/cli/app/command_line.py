@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,6 +11,9 @@ from typer.core import TyperCommand
 
 from bestarm.cli.shared.command import PAIR
 from bestarm.texts import listed, quoted, shown
+
+_NEAR = 0.8
+"""How alike an unknown option and a known one are, from 0 to 1, if the first may be a slip of the second."""
 
 
 def number_kind(option: Any) -> str:
@@ -108,8 +112,12 @@ def quoting(instead: Mapping[str, str]) -> type[OnceCommand]:
                 if type(error).__name__ != "NoSuchOption":
                     raise
                 option = str(getattr(error, "option_name", ""))
-                advice = instead.get(option) or _quote_it(option, args)
-                ctx.fail(f"No such option: {shown(option)}. Instead: {advice}.")
+                known = [name for one in self._options(ctx) for name in one.opts if name.startswith("--")]
+                near = difflib.get_close_matches(option, known, 1, _NEAR)
+                advice = f"Instead: {instead.get(option) or _quote_it(option, args)}"
+                if near and option not in instead:
+                    advice = f"Did you mean {near[0]}? If it belongs to a command, put that in quotes"
+                ctx.fail(f"No such option: {shown(option)}. {advice}.")
                 raise
 
     return QuotingCommand

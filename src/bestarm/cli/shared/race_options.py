@@ -83,8 +83,8 @@ class Options:
             "--warmup",
             "-w",
             metavar="N",
-            help="Runs of each command that do not count.",
-            show_default="2, to choose a timeout and to know pauses",
+            help="Runs of each command that do not count; more where more must be learned from them.",
+            show_default="2 to know pauses, else 1 to choose a timeout",
         ),
     ] = None
     delta: Annotated[float, typer.Option(metavar="P", help="The probability of a wrong answer that you accept.")] = 0.05
@@ -370,6 +370,8 @@ class Options:
         try:
             console = plain_console(stderr=True, style=style)
             console.print(start_words(len(contestants), race.first_runs), soft_wrap=True)
+            if race.shortage:
+                console.print(race.shortage, soft_wrap=True)
             with LiveTable(contestants, console, question, conditions.minutes or DEFAULT_MINUTES) as table:
                 result = race.run(table)
         except KeyboardInterrupt:

@@ -76,7 +76,7 @@ class SuiteOptions:
     ) -> SuiteGate:
         """Run both programs, baseline first, in pairs, and show what it came to."""
         from bestarm.race.suites.exports import EXPORTS
-        from bestarm.race.suites.gate import AT_MOST, FIRST_RUNS, gate_suite
+        from bestarm.race.suites.gate import AT_MOST, FIRST_RUNS, fewest_pairs, gate_suite
         from bestarm.race.suites.programs import Program
         from bestarm.race.suites.readers import suite_of
 
@@ -84,6 +84,10 @@ class SuiteOptions:
         kind, files = suite_of(self.suite), {**exports, **stated_exports(self, _KINDS)}
         for_all, limits = _limits(at_most)
         baseline, candidate = (Program(one, kind, shell=shell, prepare=prepare) for one in commands)
+        # A delta that is none is refused below.
+        if pairs is not None and 0.0 < delta < 1.0 and pairs < (needed := fewest_pairs(delta)):
+            words = f"{counted(pairs, 'pair')} of runs {'is' if pairs == 1 else 'are'} too few for a certain verdict"
+            print(f"{words}, which takes {needed} or more", file=sys.stderr)
         with _progress() as watch:
             gate = gate_suite(
                 baseline.run,

@@ -38,9 +38,9 @@ from bestarm.problem.changing import first_places
 from bestarm.problem.goals import ASKED
 from bestarm.problem.items import count_of
 
-_ODDS = 2.0
+ODDS = 2.0
 """What a bet on the sign of a difference gains if there is one item."""
-_ODDS_OF_CONTRASTS = 1.5
+ODDS_OF_CONTRASTS = 1.5
 """The same for a contrast. It could be 2. But limits are often closer than values scatter, and then some more results
 should be seen that could lie beyond them."""
 
@@ -118,7 +118,7 @@ def _on_items_of(problem: Problem, between: NoiseModel, odds: float) -> NoiseMod
 
 def _differences(problem: Problem) -> Problem:
     """A problem whose one constraint is how much the leader is better than an arm on the same item."""
-    noise = _on_items_of(problem, problem.noise_between(problem.objective.noise), _ODDS)
+    noise = _on_items_of(problem, problem.noise_between(problem.objective.noise), ODDS)
     return Problem(
         arms=problem.arm_names,
         objective=maximize("performance", noise=noise),
@@ -134,7 +134,7 @@ def _contrasts(problem: Problem) -> Problem:
     constraints = [
         Constraint(
             str(k),
-            _on_items_of(problem, problem.noise_between(part.noise, part.threshold), _ODDS_OF_CONTRASTS),
+            _on_items_of(problem, problem.noise_between(part.noise, part.threshold), ODDS_OF_CONTRASTS),
             None if part.at_most is None else 0.0,
             None if part.at_least is None else 0.0,
             slack=part.slack,

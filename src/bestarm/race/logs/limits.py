@@ -12,7 +12,7 @@ from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.parsing import read_decimal
+from bestarm.parsing import read_decimal, read_hundredths
 from bestarm.problem import Constraint, at_least, at_most
 from bestarm.race.logs.log import Log
 from bestarm.texts import first_ten, quoted
@@ -60,7 +60,8 @@ def read_limit(side: Side, text: str) -> WrittenLimit:
     relative = _MARGIN.fullmatch(amount) if amount.startswith("baseline") or amount.endswith("pp") else None
     try:
         if relative:
-            more = (0.01 if relative[3] else 1.0) * read_decimal(relative[2]) * (1.0 if relative[1] == "+" else -1.0)
+            read = read_hundredths if relative[3] else read_decimal
+            more = read(relative[2]) * (1.0 if relative[1] == "+" else -1.0)
             margin = (more if side == "at_most" else -more) or None
         elif amount == "baseline":
             pass
@@ -68,7 +69,8 @@ def read_limit(side: Side, text: str) -> WrittenLimit:
             threshold = read_decimal(amount[:-1])
         else:
             is_relative = False
-            threshold = (0.01 if amount.endswith("%") else 1.0) * read_decimal(amount.removesuffix("%"))
+            read = read_hundredths if amount.endswith("%") else read_decimal
+            threshold = read(amount.removesuffix("%"))
     except ValueError:
         raise InvalidInput(field, text, _HOW) from None
     if noise is not None and is_relative:

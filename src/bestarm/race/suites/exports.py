@@ -19,6 +19,7 @@ from bestarm.race.suites.words import limit_words, notes, ratio_words, rows, ver
 from bestarm.race.tables import markdown_table
 
 _NS = 1e9
+_ALONE = {"absent": "only the baseline has it", "new": "only the candidate has it"}
 
 
 def _finite(number: float) -> float | None:
@@ -162,10 +163,11 @@ def as_junit(gate: SuiteGate) -> str:
     for one in gate.benchmarks:
         seconds = f"{statistics.fmean(one.new):.9f}" if one.new else "0"
         case = ElementTree.SubElement(suite, "testcase", classname="benchmarks", name=_xml(one.name), time=seconds)
-        figures = f"{ratio_words(one)}, at most {limit_words(one.limit)}" if one.old else one.verdict
+        figures = f"{ratio_words(one)}, at most {limit_words(one.limit)}"
         if one.verdict != "certified":
             kind = "failure" if one.verdict == "refuted" else "skipped"
-            ElementTree.SubElement(case, kind, message=_xml(f"{one.verdict}: {one.withheld or figures}"))
+            why = one.withheld or _ALONE.get(one.verdict) or (figures if one.old else "not run in pairs")
+            ElementTree.SubElement(case, kind, message=_xml(f"{one.verdict}: {why}"))
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     properties = ElementTree.Element("properties")

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from bestarm.noises.self_normalized import fewest
 from bestarm.race.limits import Limit
 from bestarm.race.pauses import Pauses, cutoffs_of, rarer_than
 from bestarm.race.runs import Run
@@ -76,7 +77,7 @@ class Comparison:
             _cutoffs(first, name, scale, limit)
             for name, scale, limit in zip(self._names, scales, self._limits, strict=True)
         ]
-        half = 0.5 * (1.0 - _SHARE_OF_PAUSES) * delta
+        half = _half(delta)
         self._evidence = Evidence(self._names, self._limits, scales, delta_of_names=half, delta_of_all=half, seed=seed)
         normal = statistics.NormalDist()
         self._deviations = -normal.inv_cdf(normal.cdf(-_DEVIATIONS) / len(self._names))
@@ -176,6 +177,20 @@ class Comparison:
                 high = min(high, one.limit)
             shown = dataclasses.replace(one, old=tuple(old), new=tuple(new), low=low, high=high)
             yield dataclasses.replace(shown, paused=paused, pauses_rarer_than=rarest if is_rare else None)
+
+
+def _half(delta: float) -> float:
+    """The part of delta for verdicts on single benchmarks, and the one for all of them together."""
+    return 0.5 * (1.0 - _SHARE_OF_PAUSES) * delta
+
+
+def fewest_pairs(delta: float) -> int:
+    """How many pairs of runs it takes before a verdict can be certain.
+
+    >>> fewest_pairs(0.05)
+    10
+    """
+    return fewest(-math.log(_half(delta)))
 
 
 def _found(verdicts: Sequence[str]) -> Found:

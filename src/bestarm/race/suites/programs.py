@@ -12,10 +12,11 @@ from bestarm.race.contestants import words_of
 from bestarm.race.suites.readers import OUTPUT, Suite, Times, read
 from bestarm.study.work.command import SECRET, end_process
 from bestarm.study.work.failures import MeasurementFailed, NotStarted
+from bestarm.texts import last_lines
 from bestarm.validation import InvalidInput
 
 _SHOWN = 2000
-"""The last characters of what a program that failed said."""
+"""The last characters of what a program that failed said, of which the last lines are shown."""
 
 
 class Program:
@@ -88,6 +89,7 @@ class Program:
                     process.wait()
         if status != 0:
             how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
-            ends = [path.read_text(encoding="utf-8", errors="replace").strip()[-_SHOWN:] for path in (printed, said)]
-            raise MeasurementFailed(": ".join([f"{command!r} {how}", *filter(None, ["\n".join(filter(None, ends))])]))
+            texts = (path.read_text(encoding="utf-8", errors="replace")[-_SHOWN:] for path in (said, printed))
+            why = next(filter(None, map(last_lines, texts)), "")
+            raise MeasurementFailed(f"{command!r} {how}{f': {why}' if why else ''}")
         return printed

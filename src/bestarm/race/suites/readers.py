@@ -51,14 +51,15 @@ def suite_of(name: str) -> Suite:
 
 
 def _bad(path: Path, reason: str) -> InvalidInput:
-    return InvalidInput("output", path.name, reason)
+    """What to raise for a file. Those that have no name of the program's own are just its output."""
+    return InvalidInput("output", path.name if path.suffix else UNSTATED, reason)
 
 
 def _json(path: Path) -> Any:
     try:
         return read_json(read_text(path, encoding="utf-8-sig"))
     except Malformed as error:
-        raise _bad(path, f"is not JSON: {error}") from None
+        raise _bad(path, f"is {error}") from None
 
 
 def _rows(path: Path, program: str) -> list[dict[str, Any]]:

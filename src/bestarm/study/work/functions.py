@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import numbers
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -93,6 +94,8 @@ def identify(
     if inspect.iscoroutinefunction(function):
         reason = "is a coroutine function (async def): await bestarm.identify_async(…) calls it"
         raise InvalidInput("function", function, reason, shown=_called(function))
+    if workers is not None:
+        _check_count("workers", workers)
     plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options, budget=budget)
     work = _Work.on(plan, storage, (seed, items_seed), (failed_as, timeout_as), (retries, retry_on), per_minute)
     alone = executor is None and workers is None
@@ -150,9 +153,7 @@ async def identify_async(
     'blue'
     """
     _check_function(problem, function)
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= 10_000:
-        reason = "must be a whole number from 1 to 10,000: how many calls may be under way"
-        raise InvalidInput("concurrency", concurrency, reason, shown=quoted(concurrency))
+    _check_count("concurrency", concurrency)
     plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options, budget=budget)
 
     def act(calls: Calls) -> Answer:
@@ -221,6 +222,12 @@ class _Work:
 def _measure(function: Callable[..., Result], names: tuple[str, ...], attempt: tuple[int, int]) -> Result:
     """What an executor is asked to do. `attempt` tells calls apart for executors that recognize equal calls."""
     return function(*names)
+
+
+def _check_count(name: str, count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or not 1 <= int(count) <= 10_000:
+        reason = "must be a whole number from 1 to 10,000: how many calls may be under way"
+        raise InvalidInput(name, count, reason, shown=quoted(count))
 
 
 def _check_function(problem: Problem, function: Callable[..., object]) -> None:

@@ -159,7 +159,9 @@ class Display:
     def _work(self, status: Status, running: int, outlook: Outlook | None) -> Lines:
         """How fast it goes, and what holds it up."""
         rate = self._rate()
-        pace = f"{status.cost:,.6g}, {rate:.1f} tests a second, {running} under way"
+        # At the start, and where tests take very long, a rate says nothing yet.
+        speed = f"{rate:.1f} tests a second, " if rate >= 0.05 else ""
+        pace = f"{status.cost:,.6g}, {speed}{running} under way"
         is_current = outlook is not None and is_about(outlook, status)
         if outlook is not None and is_current and rate > 0 and math.isfinite(outlook.median_tests):
             pace += f", about {timedelta(seconds=round(outlook.median_tests / rate))} to go"
