@@ -100,8 +100,9 @@ function whenRunning(status, tests, visitor, free, giveUp) {
 }
 
 /** What to raise a spent budget by: the unit, in the service's words and in the study's, and how many tests one has. */
-export function extension({ plan }) {
-  if (plan.budget?.blocks) return { unit: "blocks", more: `more ${noun(plan.blocks.name).many}`, size: plan.blocks.size };
+export function extension({ plan, blocks, tests }) {
+  // Some places of a block may stay empty.
+  if (plan.budget?.blocks) return { unit: "blocks", more: `more ${noun(plan.blocks.name).many}`, size: blocks?.made ? tests / blocks.made : plan.blocks.size };
   const unit = ["tests", "cost", "hours"].find((name) => plan.budget?.[name]) ?? "tests";
   return { unit, more: { tests: "more tests", cost: "more cost", hours: "more hours" }[unit], size: unit === "tests" ? 1 : null };
 }
@@ -109,7 +110,7 @@ export function extension({ plan }) {
 function whenSpent(status, save, extend) {
   const lacks = lacking(status);
   const by = extension(status);
-  const more = lacks === null || by.size === null ? null : roughly(Math.ceil(lacks / by.size));
+  const more = lacks === null || by.size === null ? null : roughly(Math.ceil(lacks / by.size - 1e-6));
   return ["Keep what is known: ", save, ". To go on, raise the budget, which does not weaken the guarantee: ",
     h("span", { "data-needs": "manage" }, h("button", { class: "small", onclick: () => extend(more) }, `Allow ${by.more}`), " or "),
     h("code", {}, `bestarm extend ${quoted(status.study)} --${by.unit} ${more ?? "N"}`),
