@@ -206,6 +206,8 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
+    from bestarm.analysis.status.blocks import about_means
+
     arms = list(now.arms)
     if len(arms) > MOST_ARMS and not show_all:
         arms = sorted(arms, key=lambda arm: _CONTENDERS_FIRST[arm.verdict])[:MOST_ARMS]
@@ -222,6 +224,8 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
     for table in (verdicts, metrics):
         console.print()
         console.print(table)
+    if note := about_means(plan):
+        console.print(shown(note), soft_wrap=True)
     console.print()
     if len(arms) < len(now.arms):
         console.print(f"{len(arms)} of {plan.noun.counted(len(now.arms))}, contenders first; --all shows every one.")

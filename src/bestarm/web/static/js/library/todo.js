@@ -53,8 +53,9 @@ function care(status, free, giveUp) {
   const ago = duration(now - test.since);
   const what = [`test ${test.test} (`, testWords(test), ")"];
   const freeing = [h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
-  const waiting = status.waiting ? `${plural(status.waiting, "result")} that ${status.waiting === 1 ? "waits" : "wait"} for it ${status.waiting === 1 ? "counts" : "count"}` : "later results count";
-  const dropping = [h("button", { class: "small", onclick: () => giveUp(test.test) }, `Give up test ${test.test}`), " or ", h("code", {}, test.give_up_command), ` (${waiting} at once)`];
+  const { blocks } = status.plan;
+  const waiting = blocks ? `the results of its ${blocks.name} count, once no other test of it is out` : status.waiting ? `${plural(status.waiting, "result")} that ${status.waiting === 1 ? "waits" : "wait"} for it ${status.waiting === 1 ? "counts" : "count"}` : "later results count";
+  const dropping = [h("button", { class: "small", onclick: () => giveUp(test.test) }, `Give up test ${test.test}`), " or ", h("code", {}, test.give_up_command), ` (${waiting}${blocks ? "" : " at once"})`];
   if (test.state === "free") {
     return ["Make ", what, ", which is free: ask for tests. If it will not be made soon: ", dropping];
   }

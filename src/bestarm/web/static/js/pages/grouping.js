@@ -50,9 +50,9 @@ export function measurementFields(fields, parts) {
     group.element = h("fieldset", { class: "card" }, h("legend", {}, h("span", { class: "legend-row" }, title,
       h("button", { type: "button", class: "small", onclick: () => drop(group) }, "Remove", remove))),
     h("div", { class: "grid-2" },
-      h("div", { class: "field" }, h("span", { class: "label" }, "One test yields"), boxes, error),
+      h("div", { class: "field" }, h("span", { class: "label" }, "One test gives"), boxes, error),
       fields.add(`${path}.cost`, "Cost of one test (optional)", cost)));
-    fields.controls.set(`${path}.metrics`, { control: boxes, error, label: "One test yields" });
+    fields.controls.set(`${path}.metrics`, { control: boxes, error, label: "One test gives" });
     groups.push(group);
     list.append(group.element);
     draw();
