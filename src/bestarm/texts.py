@@ -97,6 +97,8 @@ class Noun:
     (Noun(one='dose', many='doses'), 'batches', 'recipe families', 'mice')
     >>> Noun.of("dose").a, Noun.of("option").a, Noun.of("dose").counted(1), Noun.of("dose").counted(1200)
     ('a dose', 'an option', '1 dose', '1,200 doses')
+    >>> Noun.of("Plättchen").counted(20)
+    '20 Plättchen'
     """
 
     one: str = "arm"

@@ -116,7 +116,7 @@ export function pendingPanel(context) {
   async function saveSheet() {
     complain(null);
     try {
-      await download(`${context.base}/sheet?format=xlsx`, `${context.status.study.replace(/[^A-Za-z0-9_-]+/g, "-")}.xlsx`);
+      await download(`${context.base}/sheet?format=xlsx`);
     } catch (error) {
       complain(error);
     }
