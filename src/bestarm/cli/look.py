@@ -164,6 +164,8 @@ def status(
     Exit status with --check: 0 if an answer is certified, 3 if it is certain that no arm is feasible, 4 if neither is,
     and 5 if the results contradict what the guarantee rests on.
     """
+    from bestarm.answer import DECIDED
+
     study = place.open(name)
     now = study.status()
     left = study.forecast() if forecast else None
@@ -179,7 +181,7 @@ def status(
             say(line)
         console = plain_console()
         if forecast and left is None:
-            is_over = now.state != "running"
+            is_over = now.state in DECIDED
             lacking = f"No forecast yet: every metric of every {study.plan.noun.one} needs a result first."
             console.print("Nothing remains to be done." if is_over else lacking)
         _print_arms(console, study.plan, now, show_all)

@@ -131,7 +131,8 @@ export function itemFields(fields, option) {
     fields.add("blocks.name", "What it is called", block, "plate, day, machine"),
     fields.add("blocks.size", "How many tests each has", size),
     fields.add("budget.blocks", "At most this many of them (optional)", most),
-    h("div", { class: "field" }, same.element, h("p", { class: "hint" }, "If that is true, fewer tests are needed.")));
+    h("div", { class: "field" }, same.element, h("p", { class: "hint" }, "If that is true, fewer tests are needed.")),
+    h("p", { class: "hint" }, "A limit on yes or no often takes fewer of them if it is stated as a number within a range, from 0 to 1."));
   const repeatsError = h("p", { class: "error", id: `${again.box.id}-error` });
   again.box.setAttribute("aria-describedby", repeatsError.id);
   fields.controls.set("repeats", { control: again.box, error: repeatsError, label: "Repeats" });
