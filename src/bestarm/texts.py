@@ -107,6 +107,8 @@ class Noun:
     (Noun(one='dose', many='doses'), 'batches', 'recipe families', 'mice')
     >>> Noun.of("dose").a, Noun.of("option").a, Noun.of("dose").counted(1), Noun.of("dose").counted(1200)
     ('a dose', 'an option', '1 dose', '1,200 doses')
+    >>> Noun.of("Plättchen").counted(20)
+    '20 Plättchen'
     """
 
     one: str = "arm"
@@ -115,9 +117,12 @@ class Noun:
     @classmethod
     @functools.cache
     def of(cls, word: str) -> Noun:
-        """By a word such as "dose". Its plural follows English rules, unless it is stated: "mouse/mice"."""
+        """By a word such as "dose". Its plural follows English rules, unless it is stated ("mouse/mice") or the word
+        has letters that English has not ("Plättchen")."""
         one, _, many = word.partition("/")
-        if not many and re.search("(s|x|z|ch|sh)$", one):
+        if not many and not one.isascii():
+            many = one
+        elif not many and re.search("(s|x|z|ch|sh)$", one):
             many = f"{one}es"
         elif not many:
             many = f"{one[:-1]}ies" if re.search("[^aeiou]y$", one) else f"{one}s"

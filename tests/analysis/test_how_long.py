@@ -87,3 +87,28 @@ def test_in_blocks_a_forecast_has_the_cost_of_what_is_to_come() -> None:
     forecast = study.forecast(runs=3)
     assert forecast is not None
     assert forecast.median_cost == forecast.median_tests > 0.0 or math.isinf(forecast.median_tests)
+
+
+def test_what_is_open_takes_whole_blocks() -> None:
+    plan = ba.Plan(
+        arms=["a", "b", "c"],
+        objective=ba.maximize("gain", noise=ba.Symmetric()),
+        constraints=[ba.at_most("turbid", 0.5, noise=ba.Bernoulli())],
+        measurements=[ba.Measurement(("gain", "turbid"))],
+        blocks=ba.Blocks("plate", size=8),
+        budget=ba.Budget(blocks=40),
+    )
+    study, drawn, said = ba.Study.create(plan, storage=":memory:", seed=1), random.Random(2), []
+    while not study.done:
+        for test in study.ask_block():
+            study.tell(test, {"gain": drawn.gauss(9.0 * (test.arm == "b"), 1.0), "turbid": 0.0})
+        status = study.status()
+        assert status.blocks is not None
+        if status.state == "running":
+            a_block = status.tests / status.blocks.made
+            in_blocks = [one.tests / a_block for one in status.open] + [status.tests_left / a_block]
+            assert in_blocks == pytest.approx([round(blocks) for blocks in in_blocks])
+            assert max(in_blocks) <= 40 - status.blocks.made
+            said.append(status.blocks.made + in_blocks[-1])
+    # However large differences are, so many blocks are needed. It is known after the first.
+    assert said[0] == pytest.approx(len(said) + 1, rel=0.2)

@@ -35,8 +35,8 @@ def waiting() -> int:
 def test_a_freed_test_is_still_waited_for(stalled: Program, words: tuple[str, ...]) -> None:
     said = works(stalled, *words)
     assert said.splitlines()[1:] == [
-        "7 results wait until test 1 has a result. If it cannot be made soon, give it up, and later",
-        "results count at once: bestarm abandon two 1 --reason WHY",
+        "7 results wait until test 1 has a result. If it cannot be made soon, give it up, and",
+        "later results count at once: bestarm abandon two 1 --reason WHY",
     ]
     assert waiting() == 7
     free = "which is free: what measured goes on with it if started again; else ask for it, or give it up: "

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import math
 import random
+import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,7 @@ from bestarm.simulation.engine import Job
 from bestarm.study import Test
 from bestarm.study.files.exchange import import_results, tell_results, write_csv
 from bestarm.study.files.workbook import write_workbook
+from bestarm.study.reports.report import study_report
 
 
 @pytest.mark.parametrize("storage", [":memory:", "s.db"])
@@ -73,6 +75,8 @@ def test_nothing_counts_before_the_block_is_complete() -> None:
     status = study.status()
     assert (status.tests, status.waiting, status.pending) == (11, 11, 1)
     assert all(math.isnan(row.metrics[0].mean) for row in study.state)
+    assert status.awaited is not None
+    assert "(the results of its plate count, once no other test of it is out)" in str(status.awaited)
     study.abandon(tests[-1], "the well was empty")
     status = study.status()
     assert (status.tests, status.waiting, status.pending) == (11, 0, 0)
@@ -329,3 +333,21 @@ def test_drawn_studies_in_blocks_end_with_an_answer(data: st.DataObject, seed: i
     write_csv(study, file)
     import_results(twin, file.getvalue().encode(), "record.csv")
     assert twin.answer == answer
+
+
+def test_words_of_a_study_are_its_own() -> None:
+    dish = dataclasses.replace(plan(), blocks=ba.Blocks("dish", size=12), arm_word="recipe")
+    study = ba.Study.create(dish, storage=":memory:", name="mine")
+    study.ask_block()
+    [metric] = study.plan.measured[:1]
+    others = b"test,value,study,buffer\n1,3,buffers,b\n"
+    for data, said in (
+        (f"recipe,{metric}\nF1,3\n".encode(), f"the column dish must be there beside recipe, {metric}"),
+        (f"recipe,dish,{metric},hue\n".encode(), "column 'hue': is not known; there are test, recipe, metric"),
+        (others, "f.csv: is a sheet of study 'buffers', and this is study 'mine'"),
+        (others.replace(b"buffers", b"mine"), "column 'buffer': is not known"),
+    ):
+        with pytest.raises(ba.InvalidInput, match=re.escape(said)):
+            tell_results(study, data, "f.csv")
+    means = "include what their dishes added: do not subtract them. Recipes are compared by differences within a dish."
+    assert means in study_report(study, forecast=False)

@@ -89,6 +89,7 @@ def test_quoted_names() -> None:
         (b"arm,metric,value\n\n", "f.csv: has no results below its header"),
         ("arm,metric,value\nlow,yield,1".encode("utf-16"), "f.csv: is UTF-16; save it as CSV in UTF-8"),
         (b"arm,metric,value\nlow,yield,1\nl\xf6w,yield,1", "f.csv: line 3: is not UTF-8; save the file as CSV"),
+        (b"\x89PNG\r\n\x1a\n\x00", "f.csv: is neither a CSV file nor an Excel workbook that can be read; save it"),
         (b"arm,metric,value\nlow,yield,x\n", "f.csv: line 2: value = 'x': must be a number; nothing was recorded"),
         (b"arm,metric,value\nlow,yield,nan\n", "line 2: value of 'yield' = nan: must be a finite number"),
         (b"arm,metric,value\nlow,yield,-inf\n", "line 2: value of 'yield' = -inf: must be a finite number"),

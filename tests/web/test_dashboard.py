@@ -285,6 +285,10 @@ def test_give_up_fail_correct_upload_download_and_archive(visit: Visit, server: 
     complaint.wait_for()
     assert "26 mg" in complaint.inner_text()
     assert "much" in complaint.inner_text()
+    bad.write_text("test,value\n3,0.5\n")
+    page.get_by_label("CSV file").set_input_files(bad)
+    page.get_by_role("button", name="Upload").click()
+    complaint.filter(has_text="if that is wrong, “Correct” in the log below replaces it").wait_for()
     good = tmp_path / "good.csv"
     good.write_text("arm,metric,value,a & b,lot\n" + "25 mg,efficacy,0.2,,7\n" * 5)
     page.get_by_label("CSV file").set_input_files(good)

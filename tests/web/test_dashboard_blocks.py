@@ -49,6 +49,10 @@ def test_plates_from_the_form_until_certified(visit: Visit, server: Server) -> N
         plate = rng.uniform(0.0, 500.0)
         study.tell_many([(test, YIELDS[test.arm] + plate + rng.gauss(0.0, 1.0)) for test in study.ask_block()])
     page.locator(".hero", has_text="feasible and best").wait_for()
+    page.get_by_text(
+        "if what a plate adds is the same for all options, or differs only by chance, and tests"
+    ).wait_for()
+    page.locator("#arms").get_by_text("Means of yield include what their plates added: do not subtract them").wait_for()
     assert study.answer is not None
     assert study.answer.arm == "F2"
     visitor.check()

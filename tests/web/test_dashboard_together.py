@@ -63,7 +63,7 @@ def test_measurements_on_items_from_the_form_until_certified(
     page.get_by_label("Each measurement is made on").select_option("number")
     page.get_by_label("How many items").fill("4")
     aside = page.get_by_role("complementary")
-    aside.get_by_text("One test yields time and memory together, all or none.").wait_for()
+    aside.get_by_text("One test gives time and memory together, all or none.").wait_for()
     aside.get_by_text("the question is about the mean over these items").wait_for()
     page.get_by_label("An item can be measured again").check()
     aside.get_by_text("the mean over all items and over the scatter of each").wait_for()

@@ -130,7 +130,7 @@ def test_limits_relative_to_a_baseline_and_of_ratios(visit: Visit, server: Serve
     ratio.get_by_label("Divided by").fill("requests")
     ratio.get_by_label("Mean must be").fill("0.01")
     ratio.get_by_label("One result is").select_option("symmetric")
-    page.get_by_text("One test yields errors and requests together").wait_for()
+    page.get_by_text("One test gives errors and requests together").wait_for()
     page.get_by_role("button", name="Create the study").click()
     page.wait_for_url(re.compile(r"/studies/\d+$"))
     study = ba.Study.open("ratio", storage=server.database)

@@ -18,6 +18,7 @@ from bestarm.client import Client
 from bestarm.errors import InvalidInput
 from bestarm.parsing import Decimals
 from bestarm.study.intake.xlsx_file import LIST, XLSX
+from bestarm.web.downloads import attached
 
 WORKBOOK = {"Content-Type": XLSX}
 
@@ -49,6 +50,11 @@ def test_a_sheet_over_http(service: httpx.Client) -> None:
         with pytest.raises(InvalidInput, match="cannot be read as an Excel workbook"):
             there.tell_csv(right[:400])
     refused(service.post(f"{study}/csv", content=right), 415, "must be text/csv or application/vnd")
+
+
+def test_a_download_keeps_the_letters_of_its_name() -> None:
+    plain = "attachment; filename=\"L-s-1.csv\"; filename*=UTF-8''L%C3%B6s-1.csv"
+    assert attached("Lös/1", "csv") == attached('Lo\u0308s\r\n"1', "csv") == {"Content-Disposition": plain}
 
 
 def test_every_wrong_value_of_a_request_is_named(service: httpx.Client) -> None:

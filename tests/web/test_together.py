@@ -55,7 +55,7 @@ def test_from_first_ask_to_answer(service: httpx.Client, on_items: str) -> None:
     assert (status["state"], status["answer"]) == ("certified", "b")
     assert status["tests"] <= 16
     assert status["about_tests"] == [
-        "One test yields time and memory together, all or none.",
+        "One test gives time and memory together, all or none.",
         "Measured alone: crash.",
         "Each arm is measured on the same 4 items, in the same random order; the question is about the mean over these "
         "items.",

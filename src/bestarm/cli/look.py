@@ -164,6 +164,8 @@ def status(
     Exit status with --check: 0 if an answer is certified, 3 if it is certain that no arm is feasible, 4 if neither is,
     and 5 if the results contradict what the guarantee rests on.
     """
+    from bestarm.answer import DECIDED
+
     study = place.open(name)
     now = study.status()
     left = study.forecast() if forecast else None
@@ -179,7 +181,7 @@ def status(
             say(line)
         console = plain_console()
         if forecast and left is None:
-            is_over = now.state != "running"
+            is_over = now.state in DECIDED
             lacking = f"No forecast yet: every metric of every {study.plan.noun.one} needs a result first."
             console.print("Nothing remains to be done." if is_over else lacking)
         _print_arms(console, study.plan, now, show_all)
@@ -207,6 +209,7 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
     from bestarm.analysis.standing.arms import sets_limit, verdict_word
+    from bestarm.analysis.status.blocks import about_means
 
     arms = list(now.arms)
     if len(arms) > MOST_ARMS and not show_all:
@@ -225,6 +228,8 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
     for table in (verdicts, metrics):
         console.print()
         console.print(table)
+    if note := about_means(plan):
+        console.print(shown(note), soft_wrap=True)
     console.print()
     if len(arms) < len(now.arms):
         console.print(f"{len(arms)} of {plan.noun.counted(len(now.arms))}, contenders first; --all shows every one.")

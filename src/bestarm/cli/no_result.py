@@ -45,8 +45,8 @@ def _say_what_waits(study: AnyStudy, tests: Sequence[int]) -> None:
     now = study.status()
     if now.awaited is not None and now.awaited.test in tests and now.waiting:
         wait = f"{counted(now.waiting, 'result')} {'waits' if now.waiting == 1 else 'wait'}"
-        say(f"{wait} until test {now.awaited.test} has a result. If it cannot be made soon, give it up, and later")
-        say(f"results count at once: {now.awaited.give_up_command}")
+        say(f"{wait} until test {now.awaited.test} has a result. If it cannot be made soon, give it up, and")
+        say(f"{now.awaited.if_given_up}: {now.awaited.give_up_command}")
 
 
 def _pending(study: AnyStudy, number: int) -> Pending | None:

@@ -318,10 +318,10 @@ class RemoteStudy(RemotePlace, FileTransfer, Framing):
 
     def unresolved(self) -> list[Awaited]:
         """The tests that need attention: overdue, or set aside until it is said how a failed attempt counts."""
+        names = {"study": self.name, "url": default_url()}
+        block = None if self.plan.blocks is None else self.plan.blocks.name
         return [
-            Awaited.of(
-                row, test.arm, test.metric, study=self.name, url=default_url(), metrics=test.metrics, item=test.item
-            )
+            Awaited.of(row, test.arm, test.metric, metrics=test.metrics, item=test.item, block=block, **names)
             for test, row in self.pending()
             if is_unresolved(row)
         ]

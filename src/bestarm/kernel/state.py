@@ -91,6 +91,8 @@ class Items(NamedTuple):
     """How many tests a block has, where items are blocks: each is there for one round of tests. Otherwise 0."""
     is_each_compared: int = 0
     """Whether, in blocks, the n-th tests of two arms in a block are compared. If not, their means are."""
+    is_scatter_free: int = 0
+    """Whether, in blocks, nothing is stated of how differences scatter: one at most doubles the evidence."""
     judge: Judge = ABSENT
     slices: Slices = ABSENT
 

@@ -7,8 +7,10 @@ import io
 import re
 import tempfile
 import threading
+import unicodedata
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Literal, TextIO
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
@@ -139,9 +141,12 @@ async def sent(
 
 
 def attached(name: str, ending: str) -> dict[str, str]:
-    """Headers that have a browser save a file, under a name that is harmless on any system."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60]
-    return {"Content-Disposition": f'attachment; filename="{plain or "study"}.{ending}"'}
+    """Headers that have a browser save a file, under a name that is harmless on any system: with all its letters and,
+    for what cannot read those, with plain ones alone."""
+    name = unicodedata.normalize("NFC", name)
+    plain, full = (re.sub(rf"[^{kept}-]+", "-", name).strip("-")[:60] or "study" for kept in (r"A-Za-z0-9_", r"\w"))
+    both = f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(full, safe='')}.{ending}"
+    return {"Content-Disposition": both if full != plain else both.partition("; filename*")[0]}
 
 
 class _Abandoned(Exception):

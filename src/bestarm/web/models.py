@@ -248,6 +248,7 @@ class StudyStatus(BaseModel):
     measured: list[Measured]
     results: dict[str, ResultWords]
     about_intervals: str
+    about_means: str
     answer_text: str | None
     conclusion: Conclusion | None
     created: float

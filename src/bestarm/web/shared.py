@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from bestarm.analysis.status.blocks import about_means
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, shown_fields
 from bestarm.analysis.status.tests_made import about_tests
@@ -350,6 +351,7 @@ def _whole(version: Version, record: StudyRecord, plan: Plan, status: Status, an
         ],
         "results": _result_words(plan),
         "about_intervals": about_intervals(plan, brief=True),
+        "about_means": about_means(plan),
         "answer_text": None if answer is None else str(answer),
         "conclusion": conclusion,
         "created": record.created,

@@ -68,6 +68,43 @@ def tests_to_come(
 ) -> float:
     """About how many tests it takes to close all of the certificates, which share the tests of the leader and of what
     is measured together; infinite if the measured means of some point the other way."""
+    lacking = _lacking(policy, certificates)
+    # Parts that are about the same items share their tests.
+    shared = [np.array(plan.queues) == queue for queue in sorted({*plan.queues})]
+    total = sum(float(lacking[:, parts].max(axis=1).sum()) for parts in shared)
+    return min(total * _unlisted(found, certificates), most)
+
+
+def in_whole_blocks(
+    plan: Plan, policy: Policy, found: Findings, certificates: Sequence[OpenCertificate]
+) -> tuple[list[OpenCertificate], float]:
+    """The certificates by how many tests they take, and how many all of them take, where tests come in blocks.
+
+    A block adds one result of each arm and metric in it, however few are left, and is made as a whole.
+    """
+    assert plan.blocks is not None
+    places = plan.blocks.size
+    size = policy.spent[0] / policy.blocks_made if policy.blocks_made else float(places)
+    left = plan.max_blocks - policy.blocks_made
+    most = min(_budget_left(plan, policy), size * left if left > 0 else math.inf)
+
+    def tests(some: Sequence[OpenCertificate]) -> float:
+        lacking = _lacking(policy, some)
+        # If there are more arms than places, each is in some of the blocks only.
+        kinds = sum(float(lacking[:, bundle].max(axis=1).sum()) for bundle in map(list, plan.bundles))
+        blocks = max(float(lacking.max()), kinds * _unlisted(found, some) / places, 1.0)
+        return min(float(np.ceil(blocks)) * size, most)
+
+    return [one._replace(tests=tests([one])) for one in certificates], tests(certificates)
+
+
+def _unlisted(found: Findings, certificates: Sequence[OpenCertificate]) -> float:
+    """How many times as many certificates there are as are listed. The others are taken to be like those."""
+    return max(float(found.candidates.sum()) / len(certificates), 1.0) if len(certificates) >= MOST_SHOWN else 1.0
+
+
+def _lacking(policy: Policy, certificates: Sequence[OpenCertificate]) -> Floats:
+    """[arm, metric]: how many results more it takes to close all of the certificates."""
     counts = policy.streams.counts
     needed: Floats = counts.astype(float)
     for one in certificates:
@@ -83,10 +120,4 @@ def tests_to_come(
     places = _places(policy)
     if places is not None:
         needed = np.minimum(needed, places)
-    # Parts that are about the same items share their tests.
-    shared = [np.array(plan.queues) == queue for queue in sorted({*plan.queues})]
-    total = sum(float((needed - counts)[:, parts].max(axis=1).sum()) for parts in shared)
-    if len(certificates) >= MOST_SHOWN:
-        # Certificates that are not listed are taken to be like those that are.
-        total *= max(float(found.candidates.sum()) / len(certificates), 1.0)
-    return min(total, most)
+    return needed - counts

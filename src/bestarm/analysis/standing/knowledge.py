@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings
-from bestarm.analysis.standing.how_long import capped, most_to_come, tests_to_come
+from bestarm.analysis.standing.how_long import capped, in_whole_blocks, most_to_come, tests_to_come
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.standing.terms import statistic, subject
 from bestarm.answer import Difference
@@ -224,10 +224,16 @@ def open_questions_of(
 ) -> tuple[tuple[OpenQuestion, ...], float]:
     """What the likeliest answer lacks, what takes longest first; and about how many tests all of that takes."""
     names, subjects = plan.arm_names, [None, *(subject(c.title, statistic(c)) for c in plan.constraints)]
-    # In blocks, several tests make up one result. Where tests have several trials, each is a result.
+    # Where tests have several trials, each is a result.
     each = 1.0 if policy.tests_made is None else float(policy.tests.sum() / max(policy.streams.counts.sum(), 1)) or 1.0
-    most = most_to_come(plan, policy, found) / each
-    certificates = capped(policy, policy.open_certificates(leader, found), most)
+    certificates, in_all = policy.open_certificates(leader, found), math.inf
+    if plan.blocks is not None and certificates:
+        each = 1.0
+        certificates, in_all = in_whole_blocks(plan, policy, found, certificates)
+    elif certificates:
+        most = most_to_come(plan, policy, found) / each
+        certificates = capped(policy, certificates, most)
+        in_all = each * tests_to_come(plan, policy, found, certificates, most)
     questions = [
         OpenQuestion(
             open_one.kind,
@@ -239,7 +245,6 @@ def open_questions_of(
         )
         for open_one in certificates
     ]
-    in_all = each * tests_to_come(plan, policy, found, certificates, most) if certificates else math.inf
     return tuple(_longest_first(questions)), in_all
 
 

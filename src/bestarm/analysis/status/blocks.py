@@ -30,6 +30,18 @@ def on_blocks(blocks: Blocks, noun: Noun) -> str:
     )
 
 
+def about_means(plan: Plan) -> str:
+    """What stands beside means, where those of two arms must not be subtracted. Empty elsewhere."""
+    compared = _compared(plan)
+    if plan.blocks is None or not compared:
+        return ""
+    metrics, blocks = listed([*dict.fromkeys(part.metric for part in compared)]), Noun.of(plan.blocks.name)
+    return (
+        f"Means of {metrics} include what their {blocks.many} added: do not subtract them. "
+        f"{plan.noun.many.capitalize()} are compared by differences within {blocks.a}."
+    )
+
+
 def what_stays(plan: Plan, stays: str) -> list[str]:
     """What is the same for the whole study: for what is only compared within blocks, the difference between arms."""
     compared = _compared(plan)

@@ -193,10 +193,12 @@ def shown_fields(status: Status) -> dict[str, Any]:
     data = {name: getattr(status, name) for name in _DEFAULTS if name != "outlook"}
     notes = [note.through("file").to_dict() for note in status.health.notes]
     data["health"] = plain(status.health) | {"notes": notes}
-    if status.awaited is not None and status.awaited.item is None:
-        # As it is in every study without items.
-        data["awaited"] = plain(status.awaited)
-        del data["awaited"]["item"]
+    if status.awaited is not None:
+        # Most studies have neither items nor blocks.
+        known = plain(status.awaited)
+        data["awaited"] = {
+            name: known[name] for name in known if name not in ("item", "block") or known[name] is not None
+        }
     for field in UNSAID:
         if data[field] == _DEFAULTS[field]:
             del data[field]

@@ -19,11 +19,11 @@ def about_tests(problem: Problem) -> list[str]:
     >>> time, memory = ba.minimize("time", noise=ba.Bounded(0, 9)), ba.at_most("memory", 5, noise=ba.Bounded(0, 9))
     >>> together = ba.measurement("time", "memory")
     >>> about_tests(ba.Problem(["a", "b"], time, [memory], measurements=[together]))
-    ['One test yields time and memory together, all or none.']
+    ['One test gives time and memory together, all or none.']
     """
     together = [listed(metrics) for metrics in problem.yields.values() if len(metrics) > 1]
     alone = [metrics[0] for metrics in problem.yields.values() if len(metrics) == 1]
-    sentences = [f"One test yields {metrics} together, all or none." for metrics in together]
+    sentences = [f"One test gives {metrics} together, all or none." for metrics in together]
     if together and alone:
         sentences.append(f"Measured alone: {listed(alone)}.")
     if costly := [words for arm in problem.arms for words in _costs_of(arm)]:

@@ -61,7 +61,9 @@ class Awaited:
     item: str | None = None
     """The item it is to be measured on, in a study with items."""
     give_up_command: str = ""
-    """The command that gives it up, so that later results count at once."""
+    """The command that gives it up, so that results that wait for it alone count at once."""
+    block: str | None = None
+    """What a block is called, in a study with blocks: the results of a block count together."""
 
     @classmethod
     def of(
@@ -74,13 +76,24 @@ class Awaited:
         url: str,
         metrics: Sequence[str] = (),
         item: str | None = None,
+        block: str | None = None,
     ) -> Awaited:
         """The pending test `row` of a study kept at `url`, which yields `metrics` if they are several."""
         count = command("tell", study, row.id, url, *_blanks(metrics, url)) if row.aside is not None else None
         free = command("release", study, row.id, url)
         give_up = command("abandon", study, row.id, url, *(["WHY"] if url == ":memory:" else ["--reason", "WHY"]))
         known = row.holder, row.since, row.due, _state(row), row.reason
-        return cls(row.id, arm, metric, *known, command=free, count_command=count, item=item, give_up_command=give_up)
+        return cls(
+            row.id,
+            arm,
+            metric,
+            *known,
+            command=free,
+            count_command=count,
+            item=item,
+            give_up_command=give_up,
+            block=block,
+        )
 
     @property
     def needs_attention(self) -> bool:
@@ -93,10 +106,17 @@ class Awaited:
         return time.time() - self.since > SHOWN_AFTER
 
     @property
+    def if_given_up(self) -> str:
+        """What counts once it is given up."""
+        if self.block is None:
+            return "later results count at once"
+        return f"the results of its {self.block} count, once no other test of it is out"
+
+    @property
     def _if_lost(self) -> str:
         """What to do if the result will not come."""
         return (
-            f"if its result will not come: {self.give_up_command} (later results count at once), or {self.command} (it "
+            f"if its result will not come: {self.give_up_command} ({self.if_given_up}), or {self.command} (it "
             "is made again, and they wait for it)"
         )
 

@@ -299,7 +299,7 @@ def assumptions(plan: Plan) -> list[str]:
         on = plan.item_word
         found = [f"What a test shows depends on its {arm} and its {on}, and not on the tests before it."]
     found += [
-        f"One test yields {metrics}, which may depend on each other in any way; all its values were recorded, or none."
+        f"One test gives {metrics}, which may depend on each other in any way; all its values were recorded, or none."
         for metrics in together
     ]
     if plan.blocks is not None:

@@ -112,7 +112,7 @@ def _open(
     study._look_for_arms()
     _check_columns(study, columns)
     known: dict[str, Any] = {"metrics": study.plan.measured, "items": study.plan.items is not None}
-    known["ignored"] = ignored
+    known |= {"ignored": ignored, "study": study.name}
     known["headings"] = headings_of(study.plan) | dict(columns)
     file = io.BytesIO(data) if isinstance(data, bytes) else data
     begun = b""

@@ -89,9 +89,10 @@ class CsvFile(ResultsFile):
         items: bool = False,
         headings: Mapping[str, str] | None = None,
         ignored: Collection[str] = (),
+        study: str = "",
         begun: bytes = b"",
     ) -> None:
-        super().__init__(name, metrics, items, headings or {}, ignored)
+        super().__init__(name, metrics, items, headings or {}, ignored, study)
         self._bytes = _Bytes(io.BytesIO(data) if isinstance(data, bytes) else data, name, begun)
         # Line ends are left as they are, since some are inside quotes.
         self._text = io.TextIOWrapper(self._bytes, "utf-8-sig", newline="")
@@ -109,6 +110,9 @@ class CsvFile(ResultsFile):
             yield
         except UnicodeDecodeError as error:
             line = self._bytes.ends - error.object.count(b"\n", error.start) + 1
+            if b"\0" in error.object + self._bytes.read1() or self.name.casefold().endswith(".xlsx"):
+                reason = "is neither a CSV file nor an Excel workbook that can be read; save it as one of these again"
+                raise InvalidInput(f"{self.name}: {reason}") from None
             raise InvalidInput(f"{self.name}: line {line}: is not UTF-8; save the file as CSV in UTF-8") from None
 
     def _header(self) -> tuple[int, list[str]]:
@@ -153,6 +157,11 @@ class CsvFile(ResultsFile):
             except csv.Error as error:
                 # The text after a broken quote cannot be separated from it.
                 bad_lines.add(following, f"cannot be read ({error})")
+
+    def _below(self) -> Sequence[str]:
+        with self._decoding(), contextlib.suppress(csv.Error):
+            return next(csv.reader(self._text, delimiter=self._delimiter, skipinitialspace=True), [])
+        return []
 
     def _has_too_many(self, fields: list[str]) -> bool:
         """Whether there is something beyond the columns. A spreadsheet may add empty cells, to the header as well; one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import bisect
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from bestarm.parsing import Decimals
 from bestarm.problem import Plan
@@ -93,7 +93,7 @@ class ResultsFile(abc.ABC):
 
     `metrics` are the study's, each of which may have a column. Only with `items` is there a column for them. `headings`
     are other names of columns and metrics, as `headings_of` has them. Columns that are `ignored` are left out; only
-    those that the study does not know can be.
+    those that the study does not know can be. A sheet of another study than `study` is called that.
     """
 
     noun = "line"
@@ -106,9 +106,12 @@ class ResultsFile(abc.ABC):
         items: bool,
         headings: Mapping[str, str],
         ignored: Collection[str] = (),
+        study: str = "",
     ) -> None:
         self.name = name
+        self._study = study
         self._ignored = {column.casefold(): column for column in ignored}
+        self._words = {known: heading for heading, known in headings.items()}
         self._headings = {heading.casefold(): known for heading, known in headings.items()}
         self._known = (*COLUMNS, *([ITEM] if items else []), DUE, STUDY, PLACE)
         self._metrics = {metric.casefold(): metric for metric in metrics} | {metric: metric for metric in metrics}
@@ -130,6 +133,10 @@ class ResultsFile(abc.ABC):
     @abc.abstractmethod
     def named(self, fields: list[str]) -> dict[str, str]:
         """The fields of a line by column, without the white space around them."""
+
+    @abc.abstractmethod
+    def _below(self) -> Sequence[str]:
+        """The fields of the first line below the header. Nothing is read of the file afterwards."""
 
     def bad_lines(self) -> BadLines:
         """Where to note what is wrong with it."""
@@ -178,15 +185,27 @@ class ResultsFile(abc.ABC):
         known = {k for k, field in enumerate(header) if field in self._known} | {*self.metrics.values()}
         names = [f"ignored column {k + 1}" for k in range(len(fields))]
         if unknown := [field for k, field in enumerate(fields) if k not in known and field != names[k]]:
+            self._check_study(header)
             raise self._unknown(unknown, is_long={"metric", "value"} <= set(header))
         others = {field for k, field in enumerate(header) if k not in self.metrics.values()}
         if self.metrics and {"metric", "value"} & others:
             raise self.complain(f"has a column {', '.join(self.metrics)}; metric and value have no place beside it")
         return header
 
+    def _check_study(self, header: Sequence[str]) -> None:
+        """Raise `InvalidInput` if its lines say that it is a sheet of another study."""
+        below = self._below() if STUDY in header and self._study else ()
+        given = below[header.index(STUDY)].strip() if len(below) >= len(header) else ""
+        if given and self._study not in (given, from_cell(given)):
+            raise InvalidInput(f"{self.name}: is a sheet of study {quoted(given)}, and this is study {self._study!r}")
+
+    def _in_words(self, columns: Iterable[str]) -> str:
+        """The columns as the study calls them."""
+        return ", ".join(self._words.get(column, column) for column in columns)
+
     def _unknown(self, fields: Sequence[str], *, is_long: bool) -> InvalidInput:
         """What to raise about columns that the study does not know. The complaint names them, to be ignored."""
-        known = ", ".join([*self._known, *(() if is_long else dict.fromkeys(self._metrics.values()))])
+        known = self._in_words([*self._known, *(() if is_long else dict.fromkeys(self._metrics.values()))])
         which = ", ".join(map(quoted, fields))
         what, it = (f"column {which}: is", "it") if len(fields) == 1 else (f"columns {which}: are", "them")
         said = self.complain(f"{what} not known; there are {known}; to leave {it} out, ignore {it} by name")
@@ -217,5 +236,5 @@ class ResultsFile(abc.ABC):
         """Raise `InvalidInput` if a column is missing."""
         missing = [column for column in columns if column not in self.columns]
         if missing:
-            named = f"the column{'s'[: len(missing) - 1]} {', '.join(missing)}"
-            raise self.complain(f"{named} must be there beside {', '.join(self.columns)}")
+            named = f"the column{'s'[: len(missing) - 1]} {self._in_words(missing)}"
+            raise self.complain(f"{named} must be there beside {self._in_words(self.columns)}")

@@ -67,8 +67,9 @@ class XlsxFile(ResultsFile):
         items: bool = False,
         headings: Mapping[str, str] | None = None,
         ignored: Collection[str] = (),
+        study: str = "",
     ) -> None:
-        super().__init__(name, metrics, items, headings or {}, ignored)
+        super().__init__(name, metrics, items, headings or {}, ignored, study)
         self._digest = hashlib.sha256(data).hexdigest()
         self.decimals = Decimals(";")
         self.about: dict[str, str] = {}
@@ -186,6 +187,10 @@ class XlsxFile(ResultsFile):
                     bad_lines.add(number, f"{place} is not below a heading; keep notes on another worksheet")
             if any(row[:width]):
                 yield number, [*row[:width]]
+
+    def _below(self) -> Sequence[str]:
+        rows = self._rows(self._sheet, MOST_COLUMNS)
+        return next(([*map(str, row)] for number, row in rows if number > self._first), [])
 
     def named(self, fields: list[str]) -> dict[str, str]:
         return dict(zip(self.columns, fields, strict=False))

@@ -149,9 +149,9 @@ class Overview(Follower):
 
     def _as_awaited(self, row: Pending) -> Awaited:
         test = self._test(row)
-        return Awaited.of(
-            row, test.arm, test.metric, study=self.name, url=self._address, metrics=test.metrics, item=test.item
-        )
+        names = {"study": self.name, "url": self._address}
+        block = None if self.plan.blocks is None else self.plan.blocks.name
+        return Awaited.of(row, test.arm, test.metric, metrics=test.metrics, item=test.item, block=block, **names)
 
     def items_left(self, arm: str) -> list[str]:
         """The items that some test of the arm has no result for yet, in the study's order. None without items, or if

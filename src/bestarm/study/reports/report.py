@@ -15,6 +15,7 @@ from bestarm.analysis.charts.intervals import charted, interval_chart
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, verdict_and_reason
 from bestarm.analysis.standing.terms import share_words
 from bestarm.analysis.standing.timeline import Progress
+from bestarm.analysis.status.blocks import about_means
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, judge_lines, lines_html, progress_lines
 from bestarm.analysis.status.words import about_intervals, assumptions, guarantee, question
@@ -197,12 +198,13 @@ def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
         f"{''.join(map(_cell, heads, plan.parts, first_page.settled(plan, row), row.metrics, mark))}</tr>\n"
         for row, *mark in zip(rows, *columns, strict=True)
     )
-    note = _p(first_page.not_to_quote(plan), "small") if "*" in body else ""
+    notes = [about_means(plan), first_page.not_to_quote(plan) if "*" in body else ""]
+    below = "".join(_p(note, "small") for note in notes if note)
     return (
         f"<h2>Why each {escape(plan.noun.one)} is in or out</h2>\n"
         f'<div class=scroll><table class="{first_page.table_kind(plan)}">'
         f"<thead><tr><th>{escape(plan.noun.one)}</th><th class=words>verdict</th>"
-        f"{metrics}</tr></thead><tbody>{body}</tbody></table></div>\n{note}"
+        f"{metrics}</tr></thead><tbody>{body}</tbody></table></div>\n{below}"
     )
 
 

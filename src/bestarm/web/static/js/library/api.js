@@ -148,8 +148,8 @@ export async function signOut() {
   await send("/api/session/end", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
 }
 
-/** Save a file of the service's. */
-export function download(path, filename) {
+/** Save a file of the service's, which names it unless `filename` does. */
+export function download(path, filename = "") {
   const link = document.createElement("a");
   link.download = filename;
   link.href = at(path);

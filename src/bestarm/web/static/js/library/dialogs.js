@@ -40,7 +40,7 @@ function open(title, children, confirm, read) {
 }
 
 /** What ending a test without a result means, and what it costs. */
-export const GIVING_UP = "A result that is given up is no longer expected and will be refused. Results that wait for it count at once; the study does without it, and asks for another test if it needs one. Right where a test is lost, or cannot be made soon. Fair only if the reason has nothing to do with what the result would have been.";
+export const GIVING_UP = "A result that is given up is no longer expected and will be refused. Results that wait for it alone count at once; the study does without it, and asks for another test if it needs one. Right where a test is lost, or cannot be made soon. Fair only if the reason has nothing to do with what the result would have been.";
 export const MAKING_AGAIN = "An attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. It costs one more measurement, and results that wait for it go on waiting until then: if it cannot be made soon, give it up instead. Fair only if the reason has nothing to do with what the result would have been; otherwise enter the value that a failure counts as.";
 
 /** The reason that was typed: readers of the report need it. */

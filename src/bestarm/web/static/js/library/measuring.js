@@ -1,7 +1,7 @@
 // What one test yields and what it is made on: in words, and as the boxes that its results are typed into.
 
 import { h, named, newId, replace } from "./dom.js";
-import { noun } from "./nouns.js";
+import { noun, nounOf } from "./nouns.js";
 import { hasComma, readTyped } from "./numbers.js";
 import { exact, plural } from "./words.js";
 
@@ -24,7 +24,7 @@ export function aboutMeasurements(measured) {
   const several = measured.filter((metrics) => metrics.length > 1);
   const alone = measured.filter((metrics) => metrics.length === 1).map(([metric]) => metric);
   if (!several.length) return [];
-  return [...several.map((metrics) => ["One test yields ", listed(metrics), " together, all or none. "]),
+  return [...several.map((metrics) => ["One test gives ", listed(metrics), " together, all or none. "]),
     alone.length ? ["Measured alone: ", listed(alone), ". "] : ""];
 }
 
@@ -41,6 +41,12 @@ export function aboutBlocks({ name, size, same_for_all: same }, option) {
   const counts = same ? `Each test of ${option.a} is compared with one test of each other ${option.one} in its ${name}.`
     : `The mean of the tests of ${option.a} in a ${name} counts as one result.`;
   return `Tests are made in ${noun(name).many} of ${size}, and ${option.many} are compared within each ${name}: what a ${name} adds to all its tests cancels. ${counts}`;
+}
+
+/** What the guarantee rests on, in short; in blocks as `on_blocks` in blocks.py says it. */
+export function assumed({ blocks, ...plan }) {
+  if (!blocks) return "tests are independent and scatter as stated";
+  return `what a ${blocks.name} adds is the same for all ${nounOf(plan).many}${blocks.same_for_all ? "" : ", or differs only by chance"}, and tests within it scatter as stated`;
 }
 
 /** Whether each test of a plan has a place: it is made on an item, or in a block. */

@@ -53,8 +53,9 @@ function care(status, free, giveUp) {
   const ago = duration(now - test.since);
   const what = [`test ${test.test} (`, testWords(test), ")"];
   const freeing = [h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
-  const waiting = status.waiting ? `${plural(status.waiting, "result")} that ${status.waiting === 1 ? "waits" : "wait"} for it ${status.waiting === 1 ? "counts" : "count"}` : "later results count";
-  const dropping = [h("button", { class: "small", onclick: () => giveUp(test.test) }, `Give up test ${test.test}`), " or ", h("code", {}, test.give_up_command), ` (${waiting} at once)`];
+  const { blocks } = status.plan;
+  const waiting = blocks ? `the results of its ${blocks.name} count, once no other test of it is out` : status.waiting ? `${plural(status.waiting, "result")} that ${status.waiting === 1 ? "waits" : "wait"} for it ${status.waiting === 1 ? "counts" : "count"}` : "later results count";
+  const dropping = [h("button", { class: "small", onclick: () => giveUp(test.test) }, `Give up test ${test.test}`), " or ", h("code", {}, test.give_up_command), ` (${waiting}${blocks ? "" : " at once"})`];
   if (test.state === "free") {
     return ["Make ", what, ", which is free: ask for tests. If it will not be made soon: ", dropping];
   }
@@ -100,8 +101,9 @@ function whenRunning(status, tests, visitor, free, giveUp) {
 }
 
 /** What to raise a spent budget by: the unit, in the service's words and in the study's, and how many tests one has. */
-export function extension({ plan }) {
-  if (plan.budget?.blocks) return { unit: "blocks", more: `more ${noun(plan.blocks.name).many}`, size: plan.blocks.size };
+export function extension({ plan, blocks, tests }) {
+  // Some places of a block may stay empty.
+  if (plan.budget?.blocks) return { unit: "blocks", more: `more ${noun(plan.blocks.name).many}`, size: blocks?.made ? tests / blocks.made : plan.blocks.size };
   const unit = ["tests", "cost", "hours"].find((name) => plan.budget?.[name]) ?? "tests";
   return { unit, more: { tests: "more tests", cost: "more cost", hours: "more hours" }[unit], size: unit === "tests" ? 1 : null };
 }
@@ -109,7 +111,7 @@ export function extension({ plan }) {
 function whenSpent(status, save, extend) {
   const lacks = lacking(status);
   const by = extension(status);
-  const more = lacks === null || by.size === null ? null : roughly(Math.ceil(lacks / by.size));
+  const more = lacks === null || by.size === null ? null : roughly(Math.ceil(lacks / by.size - 1e-6));
   return ["Keep what is known: ", save, ". To go on, raise the budget, which does not weaken the guarantee: ",
     h("span", { "data-needs": "manage" }, h("button", { class: "small", onclick: () => extend(more) }, `Allow ${by.more}`), " or "),
     h("code", {}, `bestarm extend ${quoted(status.study)} --${by.unit} ${more ?? "N"}`),

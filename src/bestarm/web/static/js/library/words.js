@@ -112,6 +112,9 @@ export const STATES = {
 /** Whether the policy has stopped. Whether its answer is guaranteed is another question. */
 export const isDecided = (study) => ["certified", "no_feasible_arm", "void"].includes(study.state);
 
+/** Why no more tests are made. */
+export const overWords = (study) => (isDecided(study) ? "The study is done: no more tests are needed." : "The budget is spent, and there is no answer: no more tests are made until it is raised.");
+
 /** Whether the results contradict what the guarantee rests on. */
 export const isVoid = (study) => study.guarantee === "void";
 

@@ -50,9 +50,9 @@ export function measurementFields(fields, parts) {
     group.element = h("fieldset", { class: "card" }, h("legend", {}, h("span", { class: "legend-row" }, title,
       h("button", { type: "button", class: "small", onclick: () => drop(group) }, "Remove", remove))),
     h("div", { class: "grid-2" },
-      h("div", { class: "field" }, h("span", { class: "label" }, "One test yields"), boxes, error),
+      h("div", { class: "field" }, h("span", { class: "label" }, "One test gives"), boxes, error),
       fields.add(`${path}.cost`, "Cost of one test (optional)", cost)));
-    fields.controls.set(`${path}.metrics`, { control: boxes, error, label: "One test yields" });
+    fields.controls.set(`${path}.metrics`, { control: boxes, error, label: "One test gives" });
     groups.push(group);
     list.append(group.element);
     draw();
@@ -131,7 +131,8 @@ export function itemFields(fields, option) {
     fields.add("blocks.name", "What it is called", block, "plate, day, machine"),
     fields.add("blocks.size", "How many tests each has", size),
     fields.add("budget.blocks", "At most this many of them (optional)", most),
-    h("div", { class: "field" }, same.element, h("p", { class: "hint" }, "If that is true, fewer tests are needed.")));
+    h("div", { class: "field" }, same.element, h("p", { class: "hint" }, "If that is true, fewer tests are needed.")),
+    h("p", { class: "hint" }, "A limit on yes or no often takes fewer of them if it is stated as a number within a range, from 0 to 1."));
   const repeatsError = h("p", { class: "error", id: `${again.box.id}-error` });
   again.box.setAttribute("aria-describedby", repeatsError.id);
   fields.controls.set("repeats", { control: again.box, error: repeatsError, label: "Repeats" });

@@ -44,7 +44,7 @@ export function armsPanel(context) {
   const earlier = h("button", { onclick: () => turn(-1) }, "Previous");
   const later = h("button", { onclick: () => turn(1) }, "Next");
   const pager = h("div", { class: "pager", role: "group", "aria-label": `Pages of the table of ${noun.many}` }, earlier, later);
-  const element = h("div", {}, scroller, h("div", { class: "table-foot" }, note, pager));
+  const element = h("div", {}, scroller, h("p", { class: "muted small" }, status.about_means), h("div", { class: "table-foot" }, note, pager));
 
   function turn(by) {
     page += by;

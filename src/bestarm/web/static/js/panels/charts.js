@@ -212,7 +212,7 @@ export function chartsPanel(context) {
         charts = [0, ...(status.plan.constraints || []).map((_, k) => k + 1)].map((k) => chart(context, k, scrolled));
         replace(holder, charts.map((one) => one.element));
       }
-      replace(about, status.about_intervals);
+      replace(about, status.about_intervals, " ", status.about_means);
       const present = new Set(status.arms.flatMap((arm) => arm.metrics.map((metric) => verdictOn(arm, metric))));
       replace(legend, VERDICTS.filter((verdict) => present.has(verdict)).map((verdict) => key(verdict, false)),
         status.answer !== null && status.state === "certified" ? key("feasible", true) : null,

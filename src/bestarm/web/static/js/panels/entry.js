@@ -163,7 +163,8 @@ export function entryPanel(context) {
     } catch (error) {
       const unknown = error.complaints?.find(({ field }) => field === "ignore")?.choices ?? [];
       replace(lines, h("p", { class: "error" }, "Nothing was read:"),
-        h("pre", { class: "error", tabindex: 0 }, error.message),
+        // What the service says of commands has a button here.
+        h("pre", { class: "error", tabindex: 0 }, error.message.replace(/`bestarm tell [^`]* --correct` replaces it/g, "“Correct” in the log below replaces it")),
         unknown.length ? h("button", { type: "button", onclick: () => readFile(unknown) },
           `Read it without the column${unknown.length > 1 ? "s" : ""} ${unknown.join(", ")}`) : null);
     }

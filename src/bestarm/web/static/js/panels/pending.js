@@ -12,7 +12,7 @@ import { testNumbers } from "../library/todo.js";
 import { cellList, savedCell, testCell } from "./cells.js";
 import { printSheet } from "./sheet.js";
 import { rememberVisitor, tokenName, typedName, visitorName } from "../library/visitor.js";
-import { count, plural } from "../library/words.js";
+import { count, overWords, plural } from "../library/words.js";
 
 const AT_ONCE = 100;
 const IN_ONE_ANSWER = 1000;
@@ -53,9 +53,9 @@ function askingForm(context, complain, onAsked) {
       const terms = days.value.trim() ? { days: typed(days.value) } : {};
       const answer = await post(`${context.base}/ask`, { ...(blocks ? { block: true } : { n: typed(number.value) }), holder: await signature(), ...terms });
       if (answer.tests.length) announce(`${plural(answer.tests.length, "test")} to make`);
-      else if (answer.done) announce("The study is done: no more tests are needed");
-      else announce("Nothing to test now: wait for results that are out");
+      else if (!answer.done) announce("Nothing to test now: wait for results that are out");
       await context.refresh();
+      if (answer.done) announce(overWords(context.status));
       onAsked(answer.tests);
     } catch (error) {
       complain(error);
@@ -116,7 +116,7 @@ export function pendingPanel(context) {
   async function saveSheet() {
     complain(null);
     try {
-      await download(`${context.base}/sheet?format=xlsx`, `${context.status.study.replace(/[^A-Za-z0-9_-]+/g, "-")}.xlsx`);
+      await download(`${context.base}/sheet?format=xlsx`);
     } catch (error) {
       complain(error);
     }

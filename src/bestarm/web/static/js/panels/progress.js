@@ -3,7 +3,7 @@
 import { h, named, replace } from "../library/dom.js";
 import { nounOf } from "../library/nouns.js";
 import { released } from "../library/press.js";
-import { about, ageWords, count, dateTime, isAbout, number, plural } from "../library/words.js";
+import { about, ageWords, count, dateTime, isAbout, number, overWords, plural } from "../library/words.js";
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 
 const HEIGHT = 260;
@@ -36,6 +36,9 @@ function momentsOf({ time, ...amounts }) {
   const last = (_, k) => time[k] !== time[k + 1];
   return Object.fromEntries(Object.entries({ time, ...amounts }).map(([name, values]) => [name, values.filter(last)]));
 }
+
+/** Whether a forecast can be made: one from before may not be known here yet. */
+const isEachTested = (status) => status.arms.every((arm) => arm.metrics.every((metric) => metric.tests));
 
 export function progressPanel(context) {
   const holder = h("div", { class: "history" });
@@ -147,8 +150,8 @@ export function progressPanel(context) {
     if (found === undefined) return;
     if (status.state !== "running" || found === null) {
       replace(forecastWords, h("p", {}, status.state === "running"
-        ? `A forecast needs at least one result of every metric of every ${nounOf(status).one}. ${waitingNow()}`
-        : "The study is done: no more tests are needed."));
+        ? isEachTested(status) ? "What remains is being simulated." : `A forecast needs at least one result of every metric of every ${nounOf(status).one}. ${waitingNow()}`
+        : overWords(status)));
       return;
     }
     if (!isAbout(found, status) || found.state === "too early") {

@@ -3,7 +3,7 @@
 import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
 import { askHowMany, askReason, confirmByName, GIVING_UP, signature } from "../library/dialogs.js";
-import { aboutBlocks, aboutItems, aboutMeasurements, itemCount } from "../library/measuring.js";
+import { aboutBlocks, aboutItems, aboutMeasurements, assumed, itemCount } from "../library/measuring.js";
 import { noun, nounOf } from "../library/nouns.js";
 import { projectCrumb } from "../library/projects.js";
 import { at } from "../library/root.js";
@@ -83,7 +83,7 @@ export function summaryPanel(context) {
     const badge = stateBadge(status);
     const decided = status.guarantee === "holds";
     replace(first, headline(status, plan.delta).first);
-    replace(second, decided ? `Wrong in at most ${percentOf(plan.delta)} of such studies, if tests are independent and scatter as stated` : "");
+    replace(second, decided ? `Wrong in at most ${percentOf(plan.delta)} of such studies, if ${assumed(plan)}` : "");
     second.hidden = !decided;
     replace(place, projectCrumb(status.project));
     state.className = badge.class;
