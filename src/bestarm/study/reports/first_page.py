@@ -95,7 +95,7 @@ def not_to_quote(plan: Plan) -> str:
     noun = plan.noun.one
     return (
         f"* Not to be quoted: this {noun} was given up early, because it did badly until then. A mean that is taken at "
-        f"such a moment is biased: it tends to make the {noun} look worse than it is. The interval allows for that."
+        f"such a moment is biased: it tends to make the {noun} look worse than it is. Its interval, if it has one, allows for that."
     )
 
 
@@ -158,7 +158,7 @@ def _figures(is_exact: bool, metric: MetricStanding, mark: str) -> str:
     mean = side_by_side(metric.mean, metric.low, metric.high, least=3)[0]
     low, high = side_by_side(metric.low, metric.high, least=3)
     ends = [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end not in ("inf", "-inf", "nan")]
-    between = "certain" if is_exact else " ".join(ends) or "no interval yet"
+    between = "certain" if is_exact else " ".join(ends) or "no interval"
     shown = f'<span class="no-quote">{mean}{mark}</span>' if mark else mean
     return f"{shown}{sign} <small>{between}; {counted_tests(metric.tests)}</small>"
 
