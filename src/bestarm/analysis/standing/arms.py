@@ -9,7 +9,16 @@ from typing import Literal
 import numpy as np
 
 from bestarm.analysis.standing.quantiles import RawValues, quantile_of
-from bestarm.analysis.standing.terms import MEAN, Share, is_free, share_name, share_words, statistic, subject, wins_in_words
+from bestarm.analysis.standing.terms import (
+    MEAN,
+    Share,
+    is_free,
+    share_name,
+    share_words,
+    statistic,
+    subject,
+    wins_in_words,
+)
 from bestarm.answer import odds, rounded_down
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NO_ARM

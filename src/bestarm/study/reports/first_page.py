@@ -95,7 +95,8 @@ def not_to_quote(plan: Plan) -> str:
     noun = plan.noun.one
     return (
         f"* Not to be quoted: this {noun} was given up early, because it did badly until then. A mean that is taken at "
-        f"such a moment is biased: it tends to make the {noun} look worse than it is. Its interval, if it has one, allows for that."
+        f"such a moment is biased: it tends to make the {noun} look worse than it is. Its interval, "
+        "if it has one, allows for that."
     )
 
 
