@@ -263,6 +263,4 @@ def test_plots_of_few_results(tmp_path: Path) -> None:
     assert low < 200.0 < 300.0 < high
     assert high < 1e6
     assert "That of a quantile has every value" in about_intervals(plan)
-    assert "<small>no interval yet<br>share above 200: 50% of at most 10%<br>2 tests" in study_report(
-        study, forecast=False
-    )
+    assert "<small>no interval<br>share above 200: 50% of at most 10%<br>2 tests" in study_report(study, forecast=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import io
 import os
@@ -14,12 +15,12 @@ from rich.console import Console
 from tests.race.simulated import a_run, race
 
 from bestarm.cli.shared.racing import print_result
-from bestarm.race.exports import as_markdown, as_orgmode
+from bestarm.race.exports import as_csv, as_markdown, as_orgmode
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
 
 
-def outcome(*at_most: str) -> RaceResult:
+def outcome(*at_most: str, runs: int = 30) -> RaceResult:
     """The quicker command needs more processor time."""
 
     def draw(command: str, rng: random.Random) -> Run:
@@ -27,7 +28,7 @@ def outcome(*at_most: str) -> RaceResult:
         found = a_run(time + rng.gauss(0.0, 0.01), memory=5e7)
         return dataclasses.replace(found, user=user + rng.gauss(0.0, 0.001), output=7_000)
 
-    return race(draw, ["a", "b"], at_most, runs=30)
+    return race(draw, ["a", "b"], at_most, runs=runs)
 
 
 def table(found: RaceResult, width: int = 80, *, is_terminal: bool = True) -> list[list[str]]:
@@ -52,6 +53,19 @@ def test_an_answer_within_a_tolerance_is_not_called_the_fastest() -> None:
     assert verdicts[str(found.status.answer)] == "answer"
     _, a, b = table(outcome())
     assert (a[-1].strip(), b[-1].strip()) == ("fastest", "slower")
+
+
+def test_exports_have_the_words_of_the_table() -> None:
+    for found, words in (
+        (outcome(), ["fastest", "slower"]),
+        (outcome("p50(user)=0.4s", runs=60), ["over a limit", "fastest"]),
+        (outcome(runs=4), ["open", "open"]),
+    ):
+        assert [row[-1].strip() for row in table(found)[1:]] == words
+        assert [row["verdict"] for row in csv.DictReader(io.StringIO(as_csv(found)))] == words
+        for text, mark in ((as_markdown(found), "| `"), (as_orgmode(found), "| =")):
+            rows = [line for line in text.splitlines() if line.startswith(mark)]
+            assert [row.split("|")[-2].strip() for row in rows] == words
 
 
 def about(found: RaceResult, objective: str) -> RaceResult:

@@ -15,7 +15,7 @@ from bestarm.race.intervals import median_of
 from bestarm.race.race import Conditions
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
-from bestarm.race.summary import verdict, verdict_words
+from bestarm.race.summary import note_lines, verdict, verdict_words, verdicts_shown
 from bestarm.study import Study
 from bestarm.validation import InvalidInput
 
@@ -54,6 +54,11 @@ def test_runs_and_minutes_are_obeyed() -> None:
 def test_a_limit_is_a_question() -> None:
     outcome = race(SLOW, ["gzip"], ["time=3s"])
     assert (outcome.is_benchmark, outcome.found) == (False, "certified")
+    assert verdicts_shown(outcome) == {"gzip": "within its limits"}
+    # There is no other command that it could differ from, or lead.
+    assert "Nothing is assumed of how they scatter." in next(note_lines(outcome))
+    assert verdict(race(SLOW, ["gzip"], ["time=2.001s"], runs=20)).endswith("; the limits may hold or not.")
+    assert verdicts_shown(race(SLOW, ["gzip"], ["time=1s"])) == {"gzip": "over a limit"}
 
 
 def test_it_is_exported_without_a_claim() -> None:
@@ -66,6 +71,9 @@ def test_it_is_exported_without_a_claim() -> None:
     assert about["runs"] == 10
     assert about["median"]["low"] <= about["median"]["value"] <= about["median"]["high"]
     assert len(data["results"][0]["times"]) == 10
+    # The study that keeps it has one test, which is about nothing here.
+    assert (about["arms"], data["results"][0]["reason"]) == ([], "")
+    assert not any("more runs were made" in note for note in about["notes"])
     assert "| measured |" in as_markdown(outcome)
 
 

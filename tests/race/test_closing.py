@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import random
 import re
@@ -12,7 +13,8 @@ import pytest
 from tests.lengths import lengths
 from tests.race.simulated import Draw, Drawn, a_run, race, skewed
 
-from bestarm.race.closing import closing_line, ratio_between, times_better
+from bestarm.race.closing import closing_line, ratio_between, ratio_lines, times_better
+from bestarm.race.exports import as_json
 from bestarm.race.intervals import ratio_of_stopped
 from bestarm.race.race import Conditions
 from bestarm.race.runs import Run
@@ -35,7 +37,19 @@ def test_the_leader_is_so_many_times_as_fast() -> None:
     first, second = times_better(outcome).values()
     assert first.low <= 5.0 <= first.high < second.low <= 11.25 <= second.high
     ratio = r"\d+(\.\d)?"
+    assert not list(ratio_lines(outcome))
     assert re.fullmatch(rf"zstd is {ratio}× as fast as gzip .* and 1\d× as fast as xz \({ratio}–{ratio}×\)", line)
+
+
+def test_it_says_where_ratios_are_not_those_of_all_runs() -> None:
+    outcome = race(in_proportion({"a": 1.0, "b": 1.05, "slow": 2.0}, 0.05), ["a", "b", "slow"], seed=1)
+    runs = {name: [run.time for run in outcome.run_log.of(name)] for name in ("a", "slow")}
+    count = len(runs["slow"])
+    assert count < len(runs["a"])
+    assert times_better(outcome)["slow"].value == pytest.approx(sum(runs["slow"]) / sum(runs["a"][:count]))
+    [note] = ratio_lines(outcome)
+    assert note.endswith(f"that two commands made in turns: the first {count} with slow.")
+    assert note in json.loads(as_json(outcome))["bestarm"]["notes"]
 
 
 @pytest.mark.parametrize("metric", ["memory", "user"])

@@ -16,7 +16,7 @@ from tests.race.simulated import race, skewed
 
 from bestarm.race import history
 from bestarm.race.exports import as_json
-from bestarm.race.history import append, as_bencher, as_otava, by_limit, line_of, read
+from bestarm.race.history import append, as_bencher, as_otava, by_limit, line_of, read, verdict_on
 from bestarm.race.history_plot import draw
 from bestarm.race.result import RaceResult
 from bestarm.validation import InvalidInput
@@ -145,6 +145,15 @@ def test_bencher_gets_the_latest_of_each_study(lines: list[dict[str, Any]]) -> N
         "upper_value": relative["high"],
     }
     assert by_limit(lines).keys() == {("old vs new", limit) for limit in found["another"]}
+
+
+def test_a_limit_has_a_verdict_of_its_own(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    refuted = lines[1]
+    assert [verdict_on(refuted, limit) for limit in refuted["limits_found"]] == ["violated", "open"]
+    assert verdict_on(refuted | {"found": "void"}, refuted["limits_found"][1]) == "void"
+    append(tmp_path / "gates.jsonl", refuted)
+    said = [line.split() for line in bestarm("history", str(tmp_path / "gates.jsonl")).out.splitlines()]
+    assert [line[3:5] for line in said if "refuted" in line] == [["refuted", "violated"], ["refuted", "open"]]
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])

@@ -17,6 +17,7 @@ from bestarm.cli.app import app
 from bestarm.race.contestants import contestants_of
 from bestarm.race.exports import as_json
 from bestarm.race.limits import Limit
+from bestarm.race.limits_found import limits_found
 from bestarm.race.pauses import cutoffs_of, rarer_than
 from bestarm.race.plans import CANDIDATE, Question, plan_of
 from bestarm.race.race import Conditions, Race
@@ -96,6 +97,7 @@ def test_seen_pauses_withhold_the_certificate() -> None:
     outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {4}}))
     assert outcome.status.state == "certified"
     assert (outcome.found, verdict_words(outcome)["new"]) == ("undecided", "open")
+    assert {found.verdict for found in limits_found(outcome)} == {"open"}
     said = verdict(outcome)
     assert said.startswith("UNDECIDED after ")
     assert "new has pauses in 1 of " in said

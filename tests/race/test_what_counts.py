@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.race.simulated import a_run, race, skewed
 
+from bestarm.analysis.status.words import about_intervals, assumptions
 from bestarm.race.exports import as_json
 from bestarm.race.limits import read_limits
 from bestarm.race.plans import Question, ceilings_of
@@ -33,6 +34,21 @@ def test_memory_below_what_can_be_seen_counts_as_that() -> None:
     assert {result["verdict"] for result in json.loads(as_json(outcome))["results"]} == {"feasible", "worse"}
     with pytest.raises(InvalidInput, match="'memory=2 MB': must be more than 2 MB: memory below that cannot be seen"):
         race(draw, ["fast", "slow"], ["memory=2MB"])
+
+
+def test_a_mean_has_an_interval_only_where_something_is_known_of_its_own_scatter() -> None:
+    def draw(command: str, rng: random.Random) -> Run:
+        return a_run({"a": 0.1, "b": 0.2}[command] if rng.random() < 0.9 else 2.0)
+
+    outcome = race(draw, ["a", "b"], ["time=1.5x", "user=3s"], baseline="b", runs=40)
+    a, b = json.loads(as_json(outcome))["bestarm"]["arms"]
+    assert [row[0]["low"] for row in (a["metrics"], b["metrics"])] == [None, None]
+    # The distance to the baseline, which itself has none, and a mean whose values are cut off.
+    assert [[row["high"] is None for row in arm["metrics"][1:]] for arm in (a, b)] == [[False, False], [True, False]]
+    assert not any(point.startswith("time: scatters") for point in assumptions(outcome.plan))
+    assert "The mean time of one command has none" in about_intervals(outcome.plan)
+    [bounded, _] = race(draw, ["a", "b"], assumed="range", runs=40).status.arms
+    assert bounded.metrics[0].high < 20.0
 
 
 @pytest.mark.parametrize(

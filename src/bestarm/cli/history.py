@@ -64,7 +64,7 @@ def history(
 
 
 def _print(lines: Sequence[Line], unread: int) -> None:
-    from bestarm.race.history import NO_CLAIM, by_limit, figure_of, limit_in
+    from bestarm.race.history import NO_CLAIM, by_limit, figure_of, limit_in, verdict_on
     from bestarm.race.limits_found import multiple
 
     console = plain_console()
@@ -72,7 +72,7 @@ def _print(lines: Sequence[Line], unread: int) -> None:
     drawn = ["drawn"] if console.width >= _ROOM else []
     for (study, limit), rows in by_limit(lines).items():
         console.print(shown(f"{study}: {limit}"), soft_wrap=True)
-        heads = ("time", "commit", *several, "verdict", "measured", "interval", *drawn)
+        heads = ("time", "commit", *several, "gate", "limit", "measured", "interval", *drawn)
         table = new_table(*heads, right=("measured",))
         ends = [end for _, one in rows for end in (figure_of(one), one["low"], one["high"]) if end is not None]
         for line, one in rows:
@@ -81,7 +81,8 @@ def _print(lines: Sequence[Line], unread: int) -> None:
             table.add_row(
                 *(shown(line["time"][:16].replace("T", " ")), shown((line.get("commit") or "–")[:8])),
                 *(shown(line.get(field) or "–") for field in several),
-                *(shown(line["found"]), "–" if figure is None else words(figure), limit_in(one).interval),
+                *(shown(line["found"]), shown(verdict_on(line, one))),
+                *("–" if figure is None else words(figure), limit_in(one).interval),
                 *(_drawn(one["low"], figure, one["high"], ends) for _ in drawn),
             )
         console.print(table)

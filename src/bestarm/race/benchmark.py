@@ -77,7 +77,7 @@ def _median_words(result: RaceResult) -> str:
     of = "" if metric == "time" else f" of {metric}"
     sure = f"{100 * (1 - result.question.delta):g}% confidence, at any number of runs"
     if math.isinf(found.value):
-        return f"unknown{of}: half of the runs were stopped, or failed without saying it"
+        return f"unknown{of}: at least half of the runs were stopped, or failed without saying it"
     if math.isnan(found.low):
         return f"{words(found.value)}{of}; runs have changed over time, so there is no interval"
     if not found.is_known:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import decimal
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bestarm.race.intervals import Estimate, ratio_of, ratio_of_stopped
 from bestarm.race.result import RaceResult
@@ -99,6 +99,16 @@ def closing_line(result: RaceResult) -> str | None:
         parts = [_tie_words(result, leader, together), f"{listed(behind)} {are} {_worse(result)}" if behind else ""]
     parts += [f"{listed(out)} {'is' if len(out) == 1 else 'are'} over a limit"] if out else []
     return "; ".join(filter(None, parts)) or None
+
+
+def ratio_lines(result: RaceResult) -> Iterator[str]:
+    """Which runs the ratios of the closing line are about, where one of two commands made more of them."""
+    runs = {one.name: len(result.run_log.of(one.name)) for one in result.contestants}
+    leads, verdicts = runs[result.status.leader or ""], {arm.name: arm.verdict for arm in result.status.arms}
+    shared = {name: min(made, leads) for name, made in runs.items() if made != leads and verdicts[name] != "infeasible"}
+    if shared:
+        firsts = listed([f"the first {count:,} with {name}" for name, count in shared.items()])
+        yield f"Ratios are those of the means over the runs that two commands made in turns: {firsts}."
 
 
 def _worse(result: RaceResult) -> str:

@@ -13,12 +13,20 @@ from typing import Any
 from bestarm.answer import plain
 from bestarm.noises.shares import Share
 from bestarm.race.benchmark import median_of_runs
-from bestarm.race.closing import closing_line, times_better
+from bestarm.race.closing import closing_line, ratio_lines, times_better
 from bestarm.race.conclusions import conclusion_of
 from bestarm.race.limits import TIMES, times_unit
 from bestarm.race.limits_found import HEADINGS, interval_words, limits_found
 from bestarm.race.result import RaceResult
-from bestarm.race.summary import figures_of, history_lines, mean_and_deviation, note_lines, verdict, verdict_words
+from bestarm.race.summary import (
+    figures_of,
+    history_lines,
+    mean_and_deviation,
+    note_lines,
+    verdict,
+    verdict_words,
+    verdicts_shown,
+)
 from bestarm.race.tables import markdown_table
 
 
@@ -50,7 +58,7 @@ def _results(result: RaceResult) -> Iterator[dict[str, Any]]:
             **({"machines": [run.on for run in runs]} if any(result.machines) else {}),
             "pauses": result.pauses(one.name).count,
             "verdict": verdicts[one.name],
-            "reason": reasons[one.name],
+            "reason": "" if result.is_benchmark else reasons[one.name],
         }
 
 
@@ -59,14 +67,15 @@ def _plain(value: float | Share | None) -> float | str | None:
 
 
 def _about(result: RaceResult) -> dict[str, Any]:
-    status = result.status
+    status, closing = result.status, closing_line(result)
+    ratios = () if closing is None else ratio_lines(result)
     return {
         "state": result.found if result.is_benchmark else status.state,
         "answer": None if result.is_benchmark else status.answer,
         "leader": None if result.is_benchmark else status.leader,
         "guarantee": "none" if result.is_benchmark else status.guarantee,
         **({"median": plain(median_of_runs(result)._asdict())} if result.is_benchmark else {}),
-        "closing": closing_line(result),
+        "closing": closing,
         "times_better": {name: plain(ratio._asdict()) for name, ratio in times_better(result).items()},
         **conclusion_of(result),
         "pauses_exceed": plain(result.cutoffs),
@@ -78,8 +87,8 @@ def _about(result: RaceResult) -> dict[str, Any]:
         "timeout": result.timeout,
         "counted_up_to": result.ceilings,
         "differences": plain(result.differences),
-        "arms": plain(status.arms),
-        "notes": [*history_lines(result), *note_lines(result)],
+        "arms": [] if result.is_benchmark else plain(status.arms),
+        "notes": [*history_lines(result), *ratios, *note_lines(result)],
         "is_interrupted": result.is_interrupted,
         "memory_floor": result.run_log.floor,
         **({"machines": result.machines, "lost_machines": dict(result.lost)} if any(result.machines) else {}),
@@ -95,7 +104,7 @@ def as_csv(result: RaceResult) -> str:
     own = result.question.own
     more = ("name", "runs", "memory", "failures", "verdict", *(metric.name for metric in own))
     writer.writerow(["command", *figures, *(f"parameter_{name}" for name in names), *more])
-    verdicts = verdict_words(result)
+    verdicts = verdicts_shown(result)
     for one in result.contestants:
         found = figures_of(result.run_log.of(one.name), result.run_log.floor, own)
         writer.writerow(
@@ -119,7 +128,7 @@ def _table(result: RaceResult) -> tuple[list[str], list[list[str]]]:
     unit = times_unit() or ("ms" if min(means.values(), default=0.0) < 1.0 else "s")
     reference = means.get(result.question.reference or "", min(means.values(), default=0.0))
     words = functools.partial(_in_unit, unit=unit)
-    verdicts = verdict_words(result)
+    verdicts = verdicts_shown(result)
     rows = []
     for name, figures in found.items():
         if figures.mean is None or figures.min is None or figures.max is None or figures.memory is None:

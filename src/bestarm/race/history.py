@@ -173,6 +173,12 @@ def figure_of(limit: Mapping[str, Any]) -> float | None:
     return number
 
 
+def verdict_on(line: Line, limit: Line) -> str:
+    """What a gate found of one of its limits: it "holds", is "violated" or "open", or all of the gate is "void"."""
+    found: str = "void" if line["found"] == "void" else limit["verdict"]
+    return found
+
+
 def as_otava(lines: Sequence[Line]) -> str:
     """A table for Apache Otava: a row for each line, a column for each limit. All lines must be of one study."""
     groups = by_limit(lines)

@@ -84,6 +84,12 @@ def limits_found(result: RaceResult) -> tuple[LimitFound, ...]:
     return tuple(_found(result, candidate, place) for place in places)
 
 
+def limit_verdict(result: RaceResult, limit: Limit, stands: MetricStanding) -> str:
+    """What is certain of a limit: nothing, where its verdict rests on a symmetry that cannot be assumed."""
+    is_doubted = result.conclusion.withheld and limit.is_relative and limit.metric in result.question.symmetric
+    return "open" if is_doubted else stands.verdict or "open"
+
+
 def _found(result: RaceResult, name: str, place: int) -> LimitFound:
     arms = {arm.name: arm for arm in result.status.arms}
     limit, stands = result.question.limits[place - 1], arms[name].metrics[place]
@@ -95,7 +101,7 @@ def _found(result: RaceResult, name: str, place: int) -> LimitFound:
     low, high = ends or Interval(-math.inf, math.inf)
     value = None if limit.margin else limit.value
     return LimitFound(
-        *(limit.words, limit.metric, stands.verdict or "open", limit.is_relative),
+        *(limit.words, limit.metric, limit_verdict(result, limit, stands), limit.is_relative),
         *(value if limit.side == "at_most" else None, _finite(stands.mean)),
         *(None if base is None else _finite(base.mean), ratio, _finite(low), _finite(high)),
         *(value if limit.side == "at_least" else None, "" if limit.own is None else limit.own.text),

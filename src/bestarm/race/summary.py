@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bestarm.answer import Difference, void_words
 from bestarm.noises.shares import Share
 from bestarm.race.limits import SHARES, Metric, size_words, time_words
-from bestarm.race.limits_found import multiple, ratio_interval_of, ratio_to
+from bestarm.race.limits_found import limit_verdict, multiple, ratio_interval_of, ratio_to
 from bestarm.race.pauses import beyond_cutoff, command_on, cutoff_words, noun_for_pauses
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.result import LIKE_THESE, RaceResult
@@ -101,12 +101,17 @@ def verdict(result: RaceResult) -> str:
         whose = "REFUTED: the candidate does not meet" if result.question.is_gate else "No command meets"
         return f"{whose} every limit{end}"
     if conclusion.found == "certified":
-        is_alone = result.question.is_gate or len(result.contestants) == 1
-        phrase = "meets every limit" if is_alone else _best_phrase(result)
+        phrase = "meets every limit" if _is_judged_alone(result) else _best_phrase(result)
         return f"CERTIFIED: {status.answer} {phrase}{end}"
-    leads = f"{status.leader} leads" if status.leader and not result.question.is_gate else "the limits may hold or not"
+    is_led = status.leader and not _is_judged_alone(result)
+    leads = f"{status.leader} leads" if is_led else "the limits may hold or not"
     how = "stopped" if result.is_interrupted else "every machine was used" if is_sample else "the budget is spent"
     return f"UNDECIDED: {how} {after}, and no answer is certain; {leads}."
+
+
+def _is_judged_alone(result: RaceResult) -> bool:
+    """Whether all that is asked is if a command meets its limits."""
+    return result.question.is_gate or len(result.contestants) == 1
 
 
 def _on_machines(result: RaceResult) -> str:
@@ -138,10 +143,11 @@ def machine_lines(result: RaceResult) -> Iterator[str]:
 
 def _void_summary(result: RaceResult) -> str:
     """What a race came to, where nothing is guaranteed."""
-    if not result.question.is_gate:
+    if not _is_judged_alone(result):
         return f"{result.status.leader} leads" if result.status.leader else "no command seems to meet every limit"
     found = {"certified": "seems to meet every limit", "refuted": "seems not to meet every limit"}
-    return f"the candidate {found.get(result.conclusion.found, 'may meet every limit or not')}"
+    whose = "the candidate" if result.question.is_gate else result.contestants[0].name
+    return f"{whose} {found.get(result.conclusion.found, 'may meet every limit or not')}"
 
 
 def _ceiling_sentence(result: RaceResult) -> str:
@@ -220,7 +226,8 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
                 scale, words = stands.mean / ratio, multiple
                 mean, ends = ratio, ratio_interval_of(result, arm.name, place) or (ends[0] / scale, ends[1] / scale)
             measured, low, high = (words(number) if math.isfinite(number) else "?" for number in (mean, *ends))
-            yield f"{arm.name}: {limit.words}{counted}: {stands.verdict}; measured {measured}, interval {low} to {high}"
+            found = limit_verdict(result, limit, stands)
+            yield f"{arm.name}: {limit.words}{counted}: {found}; measured {measured}, interval {low} to {high}"
 
 
 def history_lines(result: RaceResult) -> Iterator[str]:
@@ -233,8 +240,30 @@ def _has_unseen(result: RaceResult) -> bool:
     return any(run.memory <= result.run_log.floor for _, run in result.run_log.runs.values())
 
 
+def verdicts_shown(result: RaceResult) -> dict[str, str]:
+    """What is certain of each command, in the words of a race."""
+    words, answer = verdict_words(result), result.status.answer
+    if result.found == "certified" and not result.question.is_gate and answer is not None:
+        is_alone = len(result.contestants) == 1
+        # With a tolerance, another may be better by less than that.
+        words[answer] = "within its limits" if is_alone else "answer" if result.status.tolerance else "best"
+    return {name: verdict_shown(word, result.question.objective) for name, word in words.items()}
+
+
+def verdict_shown(verdict: str, metric: str) -> str:
+    """A verdict in the words of a race.
+
+    >>> verdict_shown("worse", "time"), verdict_shown("worse", "memory"), verdict_shown("infeasible", "time")
+    ('slower', 'worse', 'over a limit')
+    """
+    # A command that can be the best, and perhaps is within all limits, may still not be it.
+    words = {"infeasible": "over a limit", "feasible": "open"}
+    of_time = {"worse": "slower", "best": "fastest"} if metric == "time" else {}
+    return {**words, **of_time}.get(verdict, verdict)
+
+
 def verdict_words(result: RaceResult) -> dict[str, str]:
-    """What is certain of each command, in a word."""
+    """What is certain of each command, in a word of its study."""
     if result.is_benchmark:
         return {result.contestants[0].name: "measured"}
     if not result.question.is_gate:
@@ -257,7 +286,7 @@ def note_lines(result: RaceResult) -> Iterator[str]:
     if share := result.question.tolerance_share:
         amount = result.question.known[result.question.objective].words(result.question.tolerance)
         yield f"The tolerance is {100 * share:g}% of the smallest value of a first run, which does not count: {amount}."
-    if result.run_log.later:
+    if result.run_log.later and not result.is_benchmark:
         yield f"{result.run_log.later:,} more runs were made after that, as was asked, and change nothing about it."
     if result.is_own_timeout:
         yield (
@@ -295,7 +324,7 @@ def note_lines(result: RaceResult) -> Iterator[str]:
 def _assumption(result: RaceResult) -> str:
     if result.is_benchmark:
         return "Assumed: runs are independent of each other. Nothing is assumed of how they scatter, or compared."
-    if not result.question.symmetric and (result.question.assumed == "range" or result.question.own):
+    if not result.question.symmetric or len(result.contestants) == 1:
         return "Assumed: runs are independent of each other. Nothing is assumed of how they scatter."
     alike = " Ratios assume that commands scatter alike, in proportion to their means."
     return (

@@ -99,8 +99,9 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float, unit: str | No
             continue
         verdict = row.verdict_on(metric)
         color = COLORS[verdict]
-        line = f"M{x(metric.low):.1f} {y}H{x(metric.high):.1f}"
-        parts.append(f'<path d="{line}" stroke="{color}" stroke-width="3" stroke-linecap="round"/>')
+        if math.isfinite(metric.low) or math.isfinite(metric.high):
+            line = f"M{x(metric.low):.1f} {y}H{x(metric.high):.1f}"
+            parts.append(f'<path d="{line}" stroke="{color}" stroke-width="3" stroke-linecap="round"/>')
         parts.append(_mark(verdict, x(metric.mean), y))
     return parts
 

@@ -9,7 +9,16 @@ from typing import Literal
 import numpy as np
 
 from bestarm.analysis.standing.quantiles import RawValues, quantile_of
-from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject, wins_in_words
+from bestarm.analysis.standing.terms import (
+    MEAN,
+    Share,
+    is_free,
+    share_name,
+    share_words,
+    statistic,
+    subject,
+    wins_in_words,
+)
 from bestarm.answer import odds, rounded_down, rounded_up
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NO_ARM
@@ -127,6 +136,10 @@ def _rows(problem: Problem, policy: Policy, found: Findings, raw: RawValues | No
         means = np.clip(means, *part.noise.range)
         lows = np.fmin(np.maximum(ends[0], part.noise.range[0]), means)
         highs = np.fmax(np.minimum(ends[1], part.noise.range[1]), means)
+        if is_free(problem, part):
+            # An arm's own mean has no interval. Its distance to what the baseline sets has one.
+            is_alone = np.array([k == 0 or name == problem.baseline for name in problem.arm_names])
+            lows, highs = np.where(is_alone, -math.inf, lows), np.where(is_alone, math.inf, highs)
         threshold = part.limit if isinstance(part, Constraint) else None
         verdicts: list[Known] = [
             None if threshold is None else "holds" if holds else "violated" if violated else "open"

@@ -21,6 +21,18 @@ class Share:
     limit: float
 
 
+def is_free(problem: Problem, part: Objective | Constraint) -> bool:
+    """Whether nothing is assumed of how an arm's own values scatter, only of how differences do. So it is where arms
+    are only compared: within blocks, or on one item again and again, which is only a place in the order, as in a race.
+    """
+    is_objective = part is problem.objective and "feasible" not in problem.asks
+    is_relative = isinstance(part, Constraint) and part.relative_to_baseline
+    if not (problem.repeats and problem.items == 1 and (is_objective or is_relative)):
+        return False
+    between = problem.noise_between(part.noise)
+    return between.is_symmetric and between.stated_scatter is None
+
+
 def percentage(share: float) -> str:
     """A share in percent, with as many digits as it takes; measured ones are rounded to three before."""
     return f"{100.0 * share:.10g}%"

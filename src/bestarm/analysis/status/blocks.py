@@ -56,12 +56,6 @@ def what_stays(plan: Plan, stays: str) -> list[str]:
     return found
 
 
-def is_free(plan: Plan, part: Objective | Constraint) -> bool:
-    """Whether nothing is assumed of how values scatter, only of how their differences do."""
-    between = plan.noise_between(part.noise)
-    return part in _compared(plan) and between.is_symmetric and between.stated_scatter is None
-
-
 def _compared(plan: Plan) -> list[Objective | Constraint]:
     """The parts that are only compared within blocks. What they share there may be anything."""
     if plan.blocks is None:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bestarm.analysis.standing.terms import statistic, subject, wanted
-from bestarm.analysis.status.blocks import is_free, on_blocks, what_stays
+from bestarm.analysis.standing.terms import is_free, statistic, subject, wanted
+from bestarm.analysis.status.blocks import on_blocks, what_stays
 from bestarm.analysis.status.claims import claim_words, known_of_each, margins_of, none_words, rejected
 from bestarm.analysis.status.status import Status, StudyState
 from bestarm.analysis.status.tests_made import judged_by, number_of_items
@@ -337,6 +337,9 @@ def assumptions(plan: Plan) -> list[str]:
 def about_intervals(plan: Plan, *, brief: bool = False) -> str:
     """What the intervals are, for the report; with `brief`, for the small print below a chart."""
     note = find_policy(plan.policy).note_on_intervals(plan, brief=brief)
+    if is_free(plan, plan.objective):
+        alone = f"The mean {plan.objective.metric} of one {plan.noun.one} has none"
+        note = f"{note} {alone}: nothing is assumed of how its own values scatter, only of how differences do."
     if not any(part.noise.is_share for part in plan.constraints):
         return note
     return f"{note} That of a quantile has every value for which the share of results beyond it may still be the limit."

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from bestarm.cli.shared.show import new_table
 from bestarm.race.benchmark import benchmark_lines
-from bestarm.race.closing import closing_line
+from bestarm.race.closing import closing_line, ratio_lines
 from bestarm.race.contestants import Contestant
 from bestarm.race.limits import time_words
 from bestarm.race.outlook import progress_words
@@ -32,7 +32,8 @@ from bestarm.race.summary import (
     memory_words,
     note_lines,
     verdict,
-    verdict_words,
+    verdict_shown,
+    verdicts_shown,
 )
 from bestarm.study import Study
 from bestarm.texts import VOID_STYLE, shown
@@ -86,7 +87,8 @@ class LiveTable:
         if self._live is None:
             self._console.print(line, soft_wrap=True)
         else:
-            verdicts = {arm.name: arm.verdict for arm in status.arms}
+            asked = self._question.objective
+            verdicts = {arm.name: verdict_shown(arm.verdict, asked) for arm in status.arms}
             table = _results(self._contestants, verdicts, run_log, self._question, self._console)
             self._live.update(Group(table, line), refresh=True)
 
@@ -101,9 +103,8 @@ def _results(
     """A row for each command: its runs in figures, as far as there is room, and what is certain of it."""
     width = console.width
     found = {one.name: _cells(run_log.of(one.name), run_log.floor, question, width >= _WIDE) for one in contestants}
-    asked = "time" if question.is_gate else question.objective
     for name, cells in found.items():
-        cells["verdict"] = _verdict_shown(verdicts[name], asked)
+        cells["verdict"] = verdicts[name]
     shown_ones = {heading: heading for cells in found.values() for heading in cells}
     if all(cells["failed"] == "0" for cells in found.values()):
         del shown_ones["failed"]
@@ -145,18 +146,6 @@ def _cells(runs: list[Run], floor: float, question: Question, is_wide: bool) -> 
 
 def _shown_time(seconds: float | None) -> str:
     return _UNKNOWN if seconds is None else time_words(seconds)
-
-
-def _verdict_shown(verdict: str, metric: str) -> str:
-    """A verdict in the words of a race.
-
-    >>> _verdict_shown("worse", "time"), _verdict_shown("worse", "memory"), _verdict_shown("infeasible", "time")
-    ('slower', 'worse', 'over a limit')
-    """
-    # A command that can be the best, and perhaps is within all limits, may still not be it.
-    words = {"infeasible": "over a limit", "feasible": "open"}
-    of_time = {"worse": "slower", "best": "fastest"} if metric == "time" else {}
-    return {**words, **of_time}.get(verdict, verdict)
 
 
 def _names_within(names: Sequence[str], room: int) -> list[str]:
@@ -213,18 +202,14 @@ def print_result(result: RaceResult, console: Console) -> None:
         for name, words in benchmark_lines(result):
             _say(console, f"{name:<8}  {shown(words)}", "  ")
         return
-    verdicts = verdict_words(result)
-    if result.found == "certified" and not result.question.is_gate and result.status.answer is not None:
-        # With a tolerance, another may be better by less than that.
-        verdicts = {**verdicts, result.status.answer: "answer" if result.status.tolerance else "best"}
-    console.print(_results(result.contestants, verdicts, result.run_log, result.question, console))
+    console.print(_results(result.contestants, verdicts_shown(result), result.run_log, result.question, console))
     console.print()
     closing = closing_line(result)
     if closing is not None:
         console.print(shown(closing), soft_wrap=True, style="bold")
     style = VOID_STYLE if result.status.guarantee == "void" else None
     console.print(shown(verdict(result)), soft_wrap=True, style=style)
-    differences = difference_lines(result) if closing is None else ()
+    differences = difference_lines(result) if closing is None else ratio_lines(result)
     for lines in (history_lines(result), limit_lines(result), differences, note_lines(result)):
         for line in lines:
             _say(console, shown(line), "  ")

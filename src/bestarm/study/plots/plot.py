@@ -55,8 +55,9 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int, unit: str | None
             continue
         verdict = row.verdict_on(metric)
         color = COLORS[verdict]
-        ends = [min(max(end, first), last) for end in (metric.low, metric.high)]
-        axes.plot(ends, [place, place], color=color, linewidth=2.5, solid_capstyle="round")
+        if math.isfinite(metric.low) or math.isfinite(metric.high):
+            ends = [min(max(end, first), last) for end in (metric.low, metric.high)]
+            axes.plot(ends, [place, place], color=color, linewidth=2.5, solid_capstyle="round")
         inside = "white" if verdict == "open" else color
         axes.plot(
             min(max(metric.mean, first), last),

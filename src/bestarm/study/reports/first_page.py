@@ -102,7 +102,7 @@ def not_to_quote(plan: Plan) -> str:
     return (
         f"* Not to be quoted: this {noun} was given up early, because it did badly until then. Means that are taken at "
         f"such a moment are biased: what the {noun} did badly on tends to look worse than it is, and what varies with "
-        "it may look worse or better. The intervals allow for that."
+        "it may look worse or better. The intervals, where there are any, allow for that."
     )
 
 
@@ -173,7 +173,7 @@ def _figures(settled: str, metric: MetricStanding, mark: str) -> str:
     mean = side_by_side(metric.mean, metric.low, metric.high, least=3)[0]
     low, high = side_by_side(metric.low, metric.high, least=3)
     ends = [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end not in ("inf", "-inf", "nan")]
-    between = settled or " ".join(ends) or "no interval yet"
+    between = settled or " ".join(ends) or "no interval"
     shown = f'<span class="no-quote">{mean}{mark}</span>' if mark else mean
     return f"{shown}{sign} <small>{between}; {counted_tests(metric.tests)}</small>"
 

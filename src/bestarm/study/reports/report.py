@@ -178,7 +178,7 @@ def _figures(part: Objective | Constraint, settled: str, metric: MetricStanding,
     low, high = (text if math.isfinite(end) else "no limit" for end, text in ends)
     interval = settled or f"{low} to {high}"
     if math.isinf(metric.low) and math.isinf(metric.high):
-        interval = "no interval yet"
+        interval = "no interval"
     if isinstance(part, Constraint) and metric.share is not None:
         interval += f"<br>{escape(share_words(part, metric.share))}"
     mean = side_by_side(metric.mean, metric.low, metric.high)[0]

@@ -37,7 +37,7 @@ function range(low, high) {
 
 /** An interval in words, its ends joined by `word`. */
 export function interval(low, high, word) {
-  return low === null && high === null ? "no interval yet" : range(low, high).join(` ${word} `);
+  return low === null && high === null ? "no interval" : range(low, high).join(` ${word} `);
 }
 
 /** A number exactly as the user gave it. */

@@ -60,7 +60,7 @@ function picture(arm, range, verdict, answer) {
   const high = at(arm.high ?? range[1]);
   return s("svg", { class: "interval-line", viewBox: `0 0 ${WIDTH} 18`, width: WIDTH, height: 18, "aria-hidden": "true" },
     s("g", { class: `arm ${verdict}` },
-      s("line", { class: "whisker", x1: low, x2: Math.max(high, low + 1), y1: 9, y2: 9 }),
+      arm.low === null && arm.high === null ? null : s("line", { class: "whisker", x1: low, x2: Math.max(high, low + 1), y1: 9, y2: 9 }),
       marker(verdict, at(arm.mean), 9, answer)));
 }
 

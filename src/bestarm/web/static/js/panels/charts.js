@@ -135,7 +135,7 @@ function chart(context, index, scrolled) {
     }
     const low = m.low === null ? inner.left : Math.max(inner.left, x(m.low));
     const high = m.high === null ? inner.right : Math.min(inner.right, x(m.high));
-    group.append(s("line", { class: "interval", x1: low, x2: high, y1: y, y2: y }));
+    if (m.low !== null || m.high !== null) group.append(s("line", { class: "interval", x1: low, x2: high, y1: y, y2: y }));
     if (m.low !== null) group.append(s("line", { class: "cap", x1: low, x2: low, y1: y - 4, y2: y + 4 }));
     if (m.high !== null) group.append(s("line", { class: "cap", x1: high, x2: high, y1: y - 4, y2: y + 4 }));
     group.append(...waiting.map((value) => hollow(x(value), y)), marker(verdict, x(m.mean), y, best && status.answer !== null && !isVoid(status)));
