@@ -195,8 +195,8 @@ def _of_relative(part: Constraint, row: MetricStanding, limit: float, is_baselin
     if part.noise.is_exact:
         row = _settled_at_once(part, row, limit)
     row = dataclasses.replace(row, threshold=limit + part.limit)
-    # Its distance to itself is known.
-    return dataclasses.replace(row, verdict="holds", low=row.mean, high=row.mean) if is_baseline else row
+    # Its distance to itself is known, and says nothing of its mean.
+    return dataclasses.replace(row, verdict="holds", low=-math.inf, high=math.inf) if is_baseline else row
 
 
 def sets_limit(problem: Problem, part: Objective | Constraint, arm: str) -> bool:
