@@ -85,6 +85,7 @@ def test_studies_are_shown_by_project(visit: Visit, tmp_path: Path) -> None:
         assert record.project == "lab-b"
         # Where several could be meant, none is chosen beforehand.
         page.goto(f"{server.url}/new")
+        page.get_by_label("Name of the study").wait_for()
         assert field.locator("option").all_inner_texts() == ["Choose a project", "lab a", "lab-b"]
         page.get_by_role("button", name="Create the study").click()
         page.get_by_role("alert").get_by_text("Project: choose one").wait_for()

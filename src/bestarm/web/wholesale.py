@@ -85,7 +85,7 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
 
     @router.get(
         "/audit",
-        responses={200: {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}}, **errors(*ALWAYS)},
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **errors(*ALWAYS)},
         response_class=StreamingResponse,
         tags=["service"],
     )
@@ -96,7 +96,7 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
             for entry in served.storage.audit_of_all():
                 out.write(json.dumps(entry.to_dict()) + "\n")
 
-        return await sent(request, served, write, "application/x-ndjson", {})
+        return await sent(request, served, write, "text/plain", {})
 
 
 @contextlib.asynccontextmanager
