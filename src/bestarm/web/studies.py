@@ -40,6 +40,8 @@ MOST_STUDIES = 200
 LIST_PATIENCE = 1.0
 """Seconds after which the list of studies is returned without what is not yet computed."""
 
+_ENDING_SECONDS = 2.0
+"""How long work under way is waited for when the service ends."""
 
 Kind = Literal["quick", "large plans", "catching up", "slow", "files", "forecasts"]
 
@@ -69,8 +71,12 @@ class Threads:
         """Called when the database could not be used."""
 
     def close(self) -> None:
+        """Begin nothing more, and give what is under way some time: a connection in use would be left open."""
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
+        ending = threading.Thread(target=lambda: [pool.shutdown() for pool in self._pools.values()], daemon=True)
+        ending.start()
+        ending.join(_ENDING_SECONDS)
 
     def start(self, kind: Kind, act: Callable[[], None]) -> None:
         """Start something without waiting for its end."""

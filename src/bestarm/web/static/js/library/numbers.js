@@ -45,7 +45,10 @@ export function readTyped(written, { rate = false, words = null, commas = false 
   const [first, second] = Object.keys(words ?? {});
   if (words && "tie" in words) return { reason: "must be win, loss or tie, or a number from 0 to 1" };
   if (words && first) return { reason: `must be ${first} or ${second}, or 1 or 0` };
-  if (found) return { reason: "must be a number without a percent sign; 45% of 1 is 0.45" };
+  if (found) {
+    const [number, sign] = [DECIMAL.test(found[1]) ? found[1] : "45", found[2]];
+    return { reason: `must be a number without a percent sign; ${number}${sign} of 1 is ${Number(`${number}e-${sign === "%" ? 2 : 3}`)}` };
+  }
   if (GROUPED.test(text)) return { reason: "must be written without thousands separators, as in 1234.5" };
   return { reason: "must be a number" };
 }
