@@ -74,9 +74,13 @@ class Threads:
         """Begin nothing more, and give what is under way some time: a connection in use would be left open."""
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
-        ending = threading.Thread(target=lambda: [pool.shutdown() for pool in self._pools.values()], daemon=True)
+        ending = threading.Thread(target=self._wait, daemon=True)
         ending.start()
         ending.join(_ENDING_SECONDS)
+
+    def _wait(self) -> None:
+        for pool in self._pools.values():
+            pool.shutdown()
 
     def start(self, kind: Kind, act: Callable[[], None]) -> None:
         """Start something without waiting for its end."""
