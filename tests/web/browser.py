@@ -14,6 +14,7 @@ from tests.tools.patience import PATIENCE
 from tests.tools.ports import reserve_port
 
 import bestarm as ba
+from bestarm.storage.opening import open_storage
 from bestarm.web.server import running
 
 if TYPE_CHECKING:
@@ -155,6 +156,11 @@ def plates_of(size: int, **more: Any) -> ba.Problem:
 
 
 def new_study(server: Server, name: str, problem: ba.Problem | None = None, **options: Any) -> tuple[ba.Study, str]:
+    with contextlib.closing(open_storage(server.database)) as storage:
+        # One of that name is what the same test has left behind, which now runs again.
+        if (left := storage.find_study(name)) is not None:
+            storage.archive(left.key, "bench")
+            storage.delete(left.key, "bench")
     study = ba.Study.create(problem or doses(), name=name, storage=server.database, holder="bench", **options)
     return study, f"/studies/{server.key(name)}"
 
