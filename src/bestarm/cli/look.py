@@ -208,7 +208,7 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
-    from bestarm.analysis.standing.arms import sets_limit, verdict_word
+    from bestarm.analysis.standing.arms import verdict_word
     from bestarm.analysis.status.blocks import about_means
 
     arms = list(now.arms)
@@ -223,8 +223,7 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
     metrics = new_table(*heads, right=("tests", figure))
     for arm in arms:
         for k, (metric, part) in enumerate(zip(arm.metrics, plan.parts, strict=True)):
-            cells = _metric_cells(plan, metric, part, "–" if sets_limit(plan, part, arm.name) else "")
-            metrics.add_row("" if k else shown(arm.name), *cells)
+            metrics.add_row("" if k else shown(arm.name), *_metric_cells(plan, metric, part))
     for table in (verdicts, metrics):
         console.print()
         console.print(table)
@@ -235,9 +234,7 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
         console.print(f"{len(arms)} of {plan.noun.counted(len(now.arms))}, contenders first; --all shows every one.")
 
 
-def _metric_cells(
-    plan: Plan, metric: MetricStanding, part: Objective | Constraint, for_interval: str
-) -> tuple[str, ...]:
+def _metric_cells(plan: Plan, metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
     from bestarm.analysis.standing.terms import share_words, wanted
     from bestarm.problem import Constraint
     from bestarm.problem.units import in_unit
@@ -248,7 +245,7 @@ def _metric_cells(
     mean, low, high = figures(metric.mean, metric.low, metric.high)
     known = "" if metric.verdict is None else metric.verdict
     is_unknown = not metric.tests or (math.isinf(metric.low) and math.isinf(metric.high))
-    interval = for_interval or ("–" if is_unknown else f"{low} to {high}")
+    interval = "–" if is_unknown else f"{low} to {high}"
     if part.noise.is_exact and metric.tests:
         interval = "certain"
     return shown(in_unit(metric.subject, plan.unit_of(part))), f"{metric.tests:,}", mean, interval, asked, known

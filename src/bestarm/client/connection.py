@@ -129,15 +129,15 @@ class Connection:
         headers: dict[str, str],
         into: BinaryIO | None = None,
     ) -> Any:
-        is_file = not isinstance(body, bytes | None)
-        timeout = httpx.Timeout(self._timeout, read=max(self._timeout, _FILE_SECONDS) if is_file else self._timeout)
+        file = None if body is None or isinstance(body, bytes) else body
+        timeout = httpx.Timeout(self._timeout, read=max(self._timeout, _FILE_SECONDS) if file else self._timeout)
         give_up = time.monotonic() + self._timeout
         broken: httpx.RequestError | None = None
         attempts = 0
         while True:
             attempts += 1
-            if is_file:
-                body.seek(0)  # type: ignore[union-attr]
+            if file is not None:
+                file.seek(0)
             try:
                 with (
                     self._client() as client,
@@ -155,7 +155,7 @@ class Connection:
             except httpx.RequestError as error:
                 # An earlier attempt may have been recorded, even if the service cannot be reached now.
                 broken = broken or (None if isinstance(error, _NOT_SENT) else error)
-                if attempts < MOST_ATTEMPTS and _may_retry(error) and not is_file:
+                if attempts < MOST_ATTEMPTS and _may_retry(error) and file is None:
                     time.sleep(_FIRST_PAUSE * (2 ** (attempts - 1) - 1))
                     continue
                 raise self._unanswered(method, broken, error) from None

@@ -116,6 +116,11 @@ class NoiseModel(abc.ABC):
         return None
 
     @property
+    def is_scatter_free(self) -> bool:
+        """Whether observations are only assumed to be symmetric, however they scatter."""
+        return self.is_symmetric and self.stated_scatter is None
+
+    @property
     def range(self) -> tuple[float, float]:
         """The values an observation, and so a mean, can take."""
         return (-math.inf, math.inf)

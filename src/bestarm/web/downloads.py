@@ -145,8 +145,8 @@ def attached(name: str, ending: str) -> dict[str, str]:
     for what cannot read those, with plain ones alone."""
     name = unicodedata.normalize("NFC", name)
     plain, full = (re.sub(rf"[^{kept}-]+", "-", name).strip("-")[:60] or "study" for kept in (r"A-Za-z0-9_", r"\w"))
-    both = f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(full, safe='')}.{ending}"
-    return {"Content-Disposition": both if full != plain else both.partition("; filename*")[0]}
+    also = f"; filename*=UTF-8''{quote(full, safe='')}.{ending}" if full != plain else ""
+    return {"Content-Disposition": f'attachment; filename="{plain}.{ending}"{also}'}
 
 
 class _Abandoned(Exception):

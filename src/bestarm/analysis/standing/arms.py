@@ -199,11 +199,6 @@ def _of_relative(part: Constraint, row: MetricStanding, limit: float, is_baselin
     return dataclasses.replace(row, verdict="holds", low=-math.inf, high=math.inf) if is_baseline else row
 
 
-def sets_limit(problem: Problem, part: Objective | Constraint, arm: str) -> bool:
-    """Whether an arm is what the limit of a part is relative to. Then an interval would say nothing."""
-    return isinstance(part, Constraint) and part.relative_to_baseline is True and arm == problem.baseline
-
-
 def _of_ratio(part: Constraint, k: int, arm: int, row: MetricStanding, raw: RawValues | None) -> MetricStanding:
     """The row of a ratio. `row` is about what counts of a test, the one metric minus the threshold times the other.
 

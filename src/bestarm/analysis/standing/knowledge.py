@@ -224,11 +224,11 @@ def open_questions_of(
 ) -> tuple[tuple[OpenQuestion, ...], float]:
     """What the likeliest answer lacks, what takes longest first; and about how many tests all of that takes."""
     names, subjects = plan.arm_names, [None, *(subject(c.title, statistic(c)) for c in plan.constraints)]
-    # Where tests have several trials, each is a result.
-    each = 1.0 if policy.tests_made is None else float(policy.tests.sum() / max(policy.streams.counts.sum(), 1)) or 1.0
+    # Where tests have several trials, each is a result. Blocks are counted as wholes.
+    has_trials = policy.tests_made is not None and plan.blocks is None
+    each = float(policy.tests.sum() / max(policy.streams.counts.sum(), 1)) or 1.0 if has_trials else 1.0
     certificates, in_all = policy.open_certificates(leader, found), math.inf
     if plan.blocks is not None and certificates:
-        each = 1.0
         certificates, in_all = in_whole_blocks(plan, policy, found, certificates)
     elif certificates:
         most = most_to_come(plan, policy, found) / each

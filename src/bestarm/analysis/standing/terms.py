@@ -29,8 +29,7 @@ def is_free(problem: Problem, part: Objective | Constraint) -> bool:
     is_relative = isinstance(part, Constraint) and part.relative_to_baseline
     if not (problem.repeats and problem.items == 1 and (is_objective or is_relative)):
         return False
-    between = problem.noise_between(part.noise)
-    return between.is_symmetric and between.stated_scatter is None
+    return problem.noise_between(part.noise).is_scatter_free
 
 
 def percentage(share: float) -> str:

@@ -92,11 +92,6 @@ def _relative(problem: Problem) -> Relative:
 # -------------------------------------------------------------------------------------------------------------- items
 
 
-def _is_scatter_free(problem: Problem) -> bool:
-    between = problem.noise_between(problem.objective.noise)
-    return between.is_symmetric and between.stated_scatter is None
-
-
 def _items(problem: Problem, delta: float, bound: str) -> Items:
     assert problem.items is not None
     return Items(
@@ -106,7 +101,9 @@ def _items(problem: Problem, delta: float, bound: str) -> Items:
         contrasts=new_setting(_contrasts(problem), delta, bound) if problem.relative else ABSENT,
         capacity=0 if problem.blocks is None else problem.blocks.size,
         is_each_compared=int(problem.blocks is not None and problem.blocks.same_for_all),
-        is_scatter_free=int(problem.blocks is not None and _is_scatter_free(problem)),
+        is_scatter_free=int(
+            problem.blocks is not None and problem.noise_between(problem.objective.noise).is_scatter_free
+        ),
         judge=_no_scores(problem) if problem.judged else ABSENT,
         slices=slices_of(problem, range(count_of(problem.items))) if problem.inside is not None else ABSENT,
     )

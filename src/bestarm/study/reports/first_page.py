@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, sets_limit, verdict_word
+from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, verdict_word
 from bestarm.analysis.standing.terms import relation, statistic, subject
 from bestarm.analysis.status.status import Status, progress_lines
 from bestarm.answer import DECIDED, counted_tests
@@ -134,8 +134,8 @@ def _table(plan: Plan, status: Status) -> str:
     lines = []
     for row in rows:
         cells = [f"<td>{escape(row.name)}</td>", f"<td class=words>{escape(_verdict(status, row))}</td>"]
-        for head, known, metric, mark in zip(heads, settled(plan, row), row.metrics, marks[row.name], strict=True):
-            text = _figures(known, metric, mark)
+        for head, part, metric, mark in zip(heads, plan.parts, row.metrics, marks[row.name], strict=True):
+            text = _figures(part.noise.is_exact, metric, mark)
             cells.append(f'<td data-head="{escape(head)}">{text}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
     titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
@@ -157,15 +157,7 @@ def _verdict(status: Status, row: ArmStanding) -> str:
     return _VERDICTS[verdict_word(row.verdict, row.reason)]
 
 
-def settled(plan: Plan, row: ArmStanding) -> list[str]:
-    """By metric, what stands in place of an interval that is not to be told; empty where it is."""
-    exact = ["certain" if part.noise.is_exact else "" for part in plan.parts]
-    return [
-        "sets the limit" if sets_limit(plan, p, row.name) else one for p, one in zip(plan.parts, exact, strict=True)
-    ]
-
-
-def _figures(settled: str, metric: MetricStanding, mark: str) -> str:
+def _figures(is_exact: bool, metric: MetricStanding, mark: str) -> str:
     """The mean, its interval, and how many tests that is."""
     if not metric.tests:
         return "untested"
@@ -173,7 +165,7 @@ def _figures(settled: str, metric: MetricStanding, mark: str) -> str:
     mean = side_by_side(metric.mean, metric.low, metric.high, least=3)[0]
     low, high = side_by_side(metric.low, metric.high, least=3)
     ends = [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end not in ("inf", "-inf", "nan")]
-    between = settled or " ".join(ends) or "no interval"
+    between = "certain" if is_exact else " ".join(ends) or "no interval"
     shown = f'<span class="no-quote">{mean}{mark}</span>' if mark else mean
     return f"{shown}{sign} <small>{between}; {counted_tests(metric.tests)}</small>"
 

@@ -166,17 +166,17 @@ def _growth(progress: Progress) -> str:
     )
 
 
-def _cell(head: str, part: Objective | Constraint, settled: str, metric: MetricStanding, mark: str) -> str:
-    return f'<td data-head="{escape(head)}">{_figures(part, settled, metric, mark)}</td>'
+def _cell(head: str, part: Objective | Constraint, metric: MetricStanding, mark: str) -> str:
+    return f'<td data-head="{escape(head)}">{_figures(part, metric, mark)}</td>'
 
 
-def _figures(part: Objective | Constraint, settled: str, metric: MetricStanding, mark: str) -> str:
+def _figures(part: Objective | Constraint, metric: MetricStanding, mark: str) -> str:
     if not metric.tests:
         return "untested"
     sign = {"holds": " ✓", "violated": " ✗"}.get(metric.verdict or "", "")
     ends = zip((metric.low, metric.high), side_by_side(metric.low, metric.high, least=3), strict=True)
     low, high = (text if math.isfinite(end) else "no limit" for end, text in ends)
-    interval = settled or f"{low} to {high}"
+    interval = "certain" if part.noise.is_exact else f"{low} to {high}"
     if math.isinf(metric.low) and math.isinf(metric.high):
         interval = "no interval"
     if isinstance(part, Constraint) and metric.share is not None:
@@ -195,7 +195,7 @@ def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
     columns = [first_page.marks_of(rows, k) for k in range(len(heads))]
     body = "".join(
         f"<tr><td>{escape(row.name)}</td><td class=words>{escape(_verdict(row))}</td>"
-        f"{''.join(map(_cell, heads, plan.parts, first_page.settled(plan, row), row.metrics, mark))}</tr>\n"
+        f"{''.join(map(_cell, heads, plan.parts, row.metrics, mark))}</tr>\n"
         for row, *mark in zip(rows, *columns, strict=True)
     )
     notes = [about_means(plan), first_page.not_to_quote(plan) if "*" in body else ""]
