@@ -29,6 +29,11 @@ from bestarm.validation import InvalidInput
 _MAKING_TABLES = 0x62417266
 """The advisory lock held while the tables of a PostgreSQL database are made or upgraded."""
 
+SERVER_TIME = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
+"""The time of a PostgreSQL server, one for all machines."""
+
+_NOW = sa.select(SERVER_TIME)
+
 _log = logging.getLogger("bestarm.storage")
 
 
@@ -52,8 +57,7 @@ class Database:
             _check_path(str(address.database), create=create)
             address = self._readable(address)
         self.clock = time.time
-        """The time, for SQLite. A PostgreSQL server has its own clock, one for all machines."""
-        self.server_time: Any = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
+        """The time, for SQLite."""
         self._address = address
         self.engine = self.new_engine()
         self._process = os.getpid()
@@ -119,14 +123,14 @@ class Database:
             ) from None
         plain, answer_seconds = take_answer_limit(self._address)
         # A type that we do not use. Looking for it would take three queries on each new connection.
-        options |= {"use_native_hstore": False, "pool_pre_ping": True, "connect_args": connect_arguments(plain)}
+        options |= {"use_native_hstore": False, "connect_args": connect_arguments(plain)}
         engine = sa.create_engine(plain, **options)
         watch_connections(engine, answer_seconds)
         return engine
 
     @contextlib.contextmanager
-    def connect(self, *, changes: bool = False) -> Iterator[sa.Connection]:
-        """A connection. Inside a transaction of this thread, it is that one's. `changes` if a statement writes."""
+    def connect(self) -> Iterator[sa.Connection]:
+        """A connection. Inside a transaction of this thread, it is that one's."""
         self._notice_fork()
         if self._is_inside:
             yield self._here.connection
@@ -142,8 +146,6 @@ class Database:
                 "storage", self.url, "is damaged (texts in it are not UTF-8); restore it from a copy"
             ) from None
         except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.DatabaseError) as error:
-            if changes and _is_lost(error):
-                raise unknown_outcome(self.url, error) from error
             raise complaint(self.url, error, self._secrets, is_lost=_is_lost(error)) from error
 
     def read(self, query: sa.Executable, **names: object) -> Sequence[Any]:
@@ -168,8 +170,21 @@ class Database:
     @contextlib.contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """A connection for a statement that writes, when it is this thread's turn."""
-        with self._in_turn(), self.connect(changes=True) as connection:
-            yield connection
+        with self._in_turn(), self.connect() as connection:
+            if not self.is_sqlite:
+                # If this fails, it is certain that nothing was written.
+                connection.exec_driver_sql("SELECT 1")
+            with self._unknown_if_lost():
+                yield connection
+
+    @contextlib.contextmanager
+    def _unknown_if_lost(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            if _is_lost(error):
+                raise unknown_outcome(self.url, error) from error
+            raise
 
     @contextlib.contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -215,12 +230,8 @@ class Database:
             self._here.connection = connection
             try:
                 yield connection
-                try:
+                with self._unknown_if_lost():
                     connection.exec_driver_sql("COMMIT")
-                except sa.exc.DBAPIError as error:
-                    if _is_lost(error):
-                        raise unknown_outcome(self.url, error) from error
-                    raise
             except BaseException:
                 # Whatever failed may have broken the connection too. The database then rolls back on its own.
                 with contextlib.suppress(sa.exc.SQLAlchemyError):
@@ -230,7 +241,7 @@ class Database:
                 self._here.connection = None
 
     def time(self, connection: sa.Connection) -> float:
-        return self.clock() if self.is_sqlite else float(connection.execute(sa.select(self.server_time)).scalar_one())
+        return self.clock() if self.is_sqlite else float(connection.execute(_NOW).scalar_one())
 
     def close(self) -> None:
         """Let go of connections; the next use opens new ones."""

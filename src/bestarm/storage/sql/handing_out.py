@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -16,8 +16,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bestarm.storage.audit import encode_tests
 from bestarm.storage.base import Issued, PlanRounds, Rounds
 from bestarm.storage.errors import HoldsEnough, reporting_damage
-from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.locked import LockedStudy, lock_study
+from bestarm.storage.sql.database import SERVER_TIME, Database
+from bestarm.storage.sql.locked import LockedStudy, lock_study, no_such_study
+from bestarm.storage.sql.reading import HELD
 from bestarm.storage.sql.schema import former, has_outcome, queue, rounds, studies, tests
 
 Planned = tuple[int, ...]
@@ -26,7 +27,6 @@ Planned = tuple[int, ...]
 # Made once, since putting a statement together takes longer than running it.
 _OF_STUDY = queue.c.study == sa.bindparam("key")
 _OVERDUE = queue.c.expires <= sa.bindparam("now")
-_SOME_OVERDUE = sa.select(queue.c.test).where(_OF_STUDY, _OVERDUE).limit(1)
 _NOTICE_SILENCE = (
     sa.update(queue)
     .where(_OF_STUDY, _OVERDUE, queue.c.expires > 0.0, queue.c.silent.is_(None))
@@ -43,12 +43,13 @@ _FREE = (
     .order_by(queue.c.test + 0)
     .limit(sa.bindparam("count"))
 )
-_HANDED = _QUEUED.where(
+_OF_REQUEST = sa.and_(
     _OF_STUDY,
     queue.c.request == sa.bindparam("request"),
     queue.c.holder == sa.bindparam("holder"),
     queue.c.expires > 0.0,
-).order_by(queue.c.test)
+)
+_HANDED = _QUEUED.where(_OF_REQUEST).order_by(queue.c.test)
 # Two statements, so that each finds its rows by an index.
 _FORGET_SETTLED = sa.delete(queue).where(_OF_STUDY, queue.c.test <= sa.bindparam("settled"))
 _FORGET_TOLD = sa.delete(queue).where(_OF_STUDY, has_outcome)
@@ -57,9 +58,19 @@ _NEWEST = (
     .where(tests.c.study == sa.bindparam("key"))
     .order_by(tests.c.test.desc())
     .limit(1)
+    .subquery()
 )
-_PRESENT = sa.select(rounds.c.round, rounds.c.first).where(rounds.c.study == sa.bindparam("key"))
-_REVISION = sa.select(studies.c.revision).where(studies.c.study == sa.bindparam("key"))
+_FIRST_OVERDUE = sa.select(queue.c.expires).where(_OF_STUDY).order_by(queue.c.expires).limit(1)
+_SITUATION = (
+    sa.select(
+        sa.func.coalesce(_NEWEST.c.test, 0),
+        sa.func.coalesce(_NEWEST.c.round, 0),
+        *(studies.c.revision, rounds.c.round, rounds.c.first, _FIRST_OVERDUE.scalar_subquery()),
+        *(HELD.scalar_subquery(), sa.exists().where(_OF_REQUEST)),
+    )
+    .select_from(studies.outerjoin(_NEWEST, sa.true()).outerjoin(rounds, rounds.c.study == studies.c.study))
+    .where(studies.c.study == sa.bindparam("key"))
+)
 _ISSUE, _LEASE = sa.insert(tests), sa.insert(queue)
 _RACES = 5
 """How often others may plan first before the next tests are decided inside the lock."""
@@ -73,33 +84,72 @@ def _flat(rounds: Rounds) -> list[Planned]:
     ]
 
 
+class End(NamedTuple):
+    """The end of the record: the last test, the number of its plan, and the revision of what is before it. Rounds
+    planned for another end are discarded: the study's plan may have changed since."""
+
+    last: int
+    number: int
+    revision: int
+
+
+class Situation(NamedTuple):
+    """What a request for tests depends on, as one statement reads it."""
+
+    end: End
+    present: tuple[int, int] | None
+    """The number of the present plan, and its first test."""
+    some_overdue: bool
+    held: int
+    """How many tests without an outcome the holder holds."""
+    is_repeat: bool
+    """Whether the holder still holds tests that were handed out for this request."""
+
+
 class Plans:
     """The tests that studies have planned and not yet handed out."""
 
-    def __init__(self, *, is_sqlite: bool) -> None:
-        insert: Any = sqlite.insert if is_sqlite else postgresql.insert
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        insert: Any = sqlite.insert if database.is_sqlite else postgresql.insert
         excluded = insert(rounds).excluded
         self._upsert = insert(rounds).on_conflict_do_update(
             index_elements=["study"], set_={name: excluded[name] for name in ("round", "first", "tests")}
         )
+        self._situation = _SITUATION if database.is_sqlite else _SITUATION.add_columns(SERVER_TIME)
         self._read: dict[int, tuple[int, int, list[Planned]]] = {}
+
+    def situation(self, connection: sa.Connection, key: int, holder: str = "", request: str = "") -> Situation:
+        """What the database says now about a request of this holder."""
+        names = {"key": key, "holder": holder, "request": request}
+        row = connection.execute(self._situation, names).first()
+        if row is None:
+            raise no_such_study(self._database, key)
+        with reporting_damage(self._database.url):
+            last, number, revision = map(operator.index, row[:3])
+        present, earliest = row[3:5], row[5]
+        now = self._database.clock() if self._database.is_sqlite else row[-1]
+        return Situation(
+            End(last, number, revision),
+            None if present[0] is None else tuple(present),
+            earliest is not None and earliest <= now,
+            row[6],
+            bool(row[7]),
+        )
 
     def put(self, connection: sa.Connection, key: int, number: int, first: int, plan: Sequence[Planned]) -> None:
         row = {"study": key, "round": number, "first": first, "tests": json.dumps(plan)}
         connection.execute(self._upsert, row)
 
-    def rest(self, connection: sa.Connection, key: int, count: int) -> tuple[int, int, list[Planned]]:
-        """The last test's id, the number of its plan, and what that plan still has to hand out, up to `count`."""
-        row = connection.execute(_NEWEST, {"key": key}).first()
-        if row is None:
-            return 0, 0, []
-        last, number = map(operator.index, row)
-        present = connection.execute(_PRESENT, {"key": key}).first()
+    def rest(self, connection: sa.Connection, key: int, there: Situation, count: int) -> list[Planned]:
+        """What the plan still has to hand out, up to `count`."""
+        (last, number, _), present = there.end, there.present
         # Results measured without asking get a number of their own, which withdraws the rest of the previous plan.
-        if not count or present is None or present.round != number:
-            return last, number, []
-        done = last + 1 - present.first
-        return last, number, self._plan(connection, key, number, present.first)[done : done + count]
+        if not count or present is None or present[0] != number:
+            return []
+        done = last + 1 - present[1]
+        with reporting_damage(self._database.url):
+            return self._plan(connection, key, *present)[done : done + count]
 
     def _plan(self, connection: sa.Connection, key: int, number: int, first: int) -> list[Planned]:
         # A committed plan never changes, and parsing a long one for every test would take milliseconds.
@@ -111,23 +161,12 @@ class Plans:
         return known[2]
 
 
-class _End(NamedTuple):
-    """The end of the record: the last test, the number of its plan, and the revision of what is before it. Rounds
-    planned for another end are discarded: the study's plan may have changed since."""
-
-    last: int
-    number: int
-    revision: int
-
-
 @dataclasses.dataclass
 class TestRequest:
     """A request for tests, as `Storage.hand_out` takes it, and what it has been handed so far."""
 
     database: Database
     plans: Plans
-    count_held: Callable[[], int]
-    """How many tests without an outcome the holder holds."""
     key: int
     count: int
     holder: str
@@ -144,16 +183,14 @@ class TestRequest:
     def hand_out(self) -> list[Issued]:
         """Hand out tests. A repeat of a request returns the tests that it was handed before and still holds."""
         with self.database.connect() as connection:
-            end = self._end_if_nothing_is_free(connection)
+            there = self._look(connection)
+            is_used_up = not there.some_overdue and not self.plans.rest(connection, self.key, there, 1)
             # Nothing needs deciding for a repeat, or for a holder who holds enough.
-            if end is not None and (already := self._handed_before(connection)):
-                return already
-        if end is not None and self.most is not None:
-            room = self.most - self.count_held()
-            if room >= self._least_room:
-                self.count = min(self.count, room)
-            else:
-                end = None
+            if is_used_up and there.is_repeat:
+                return self._handed_before(connection)
+        end = None
+        if is_used_up and self._has_room(there):
+            end = there.end
         for lost in itertools.count():
             planned: list[Planned] = []
             if end is not None:
@@ -164,52 +201,42 @@ class TestRequest:
             with self.database.transaction() as connection:
                 study = lock_study(self.database, connection, self.key)
                 study.check_open()
+                there = self._look(connection)
                 if not self.handed:
                     # Look again: the same request may have been made in the meantime.
-                    if already := self._handed_before(connection):
-                        return already
-                    self._check_holds_less()
-                self._forget_told(study)
+                    if there.is_repeat:
+                        return self._handed_before(connection)
+                    if not self._has_room(there):
+                        raise HoldsEnough(self.holder, there.held)
                 before = len(self.handed)
-                end = self._hand_out(study, planned, end, decide=lost >= _RACES)
+                end = self._hand_out(study, there, planned, end, decide=lost >= _RACES)
                 if new := [test.id for test in self.handed[before:]]:
                     study.log("handed out", self.holder, encode_tests(new))
             if not self._missing:
                 break
         return self.handed
 
-    def _rest(self, connection: sa.Connection, count: int) -> tuple[int, int, list[Planned]]:
-        with reporting_damage(self.database.url):
-            return self.plans.rest(connection, self.key, count)
+    def _look(self, connection: sa.Connection) -> Situation:
+        return self.plans.situation(connection, self.key, self.holder, self.request)
 
     @property
     def _missing(self) -> int:
         # Whatever is planned next would be another block.
         return 0 if self.one_plan and self.handed else self.count - len(self.handed)
 
-    @property
-    def _least_room(self) -> int:
-        """For how many tests the holder must have room to be handed any."""
-        return self.count if self.one_plan else 1
-
-    def _end_if_nothing_is_free(self, connection: sa.Connection) -> _End | None:
-        """The end of the record, if everything that was planned is out; None if there is something to hand out."""
-        last, number, left = self._rest(connection, 1)
-        now = self.database.time(connection)
-        if left or connection.execute(_SOME_OVERDUE, {"key": self.key, "now": now}).first() is not None:
-            return None
-        return _End(last, number, connection.execute(_REVISION, {"key": self.key}).scalar() or 0)
+    def _has_room(self, there: Situation) -> bool:
+        """Whether the holder may be handed any; then for no more than there is room for."""
+        if self.most is None:
+            return True
+        room = self.most - there.held
+        if room < (self.count if self.one_plan else 1):
+            return False
+        self.count = min(self.count, room)
+        return True
 
     def _handed_before(self, connection: sa.Connection) -> list[Issued]:
         names = {"key": self.key, "request": self.request, "holder": self.holder}
         return [Issued(row.test, row.arm, row.metric, row.item) for row in connection.execute(_HANDED, names)]
-
-    def _check_holds_less(self) -> None:
-        if self.most is not None:
-            held = self.count_held()
-            if held + self._least_room > self.most:
-                raise HoldsEnough(self.holder, held)
-            self.count = min(self.count, self.most - held)
 
     def _forget_told(self, study: LockedStudy) -> None:
         """Remove tests from the queue that are known to have an outcome."""
@@ -218,27 +245,32 @@ class TestRequest:
         elif self.settled:
             study.execute(_FORGET_SETTLED, {"key": self.key, "settled": self.settled})
 
-    def _hand_out(self, study: LockedStudy, planned: list[Planned], end: _End | None, *, decide: bool) -> _End:
+    def _hand_out(
+        self, study: LockedStudy, there: Situation, planned: list[Planned], end: End | None, *, decide: bool
+    ) -> End:
         """Hand out free tests, then those `planned` if the record still ends where it did. Returns its end.
 
         With `one_plan`, all are of one plan, also if tests came free after the next ones were planned.
         """
-        self.handed += self._hand_again(study)
-        last, number, left = self._rest(study.connection, 0 if self.none_new else self._missing)
+        if there.some_overdue:
+            self._forget_told(study)
+            self.handed += self._hand_again(study)
+        (last, number, revision), missing = there.end, 0 if self.none_new else self._missing
+        left = self.plans.rest(study.connection, self.key, there, missing)
         if not left and self._missing:
-            here = _End(last, number, study.revision)
-            if end != here and decide:
+            if end != there.end and decide:
                 planned = _flat(self.plan_rounds(self._missing))
-                end = here
-            if end == here and planned:
+                end = there.end
+            if end == there.end and planned:
                 number += 1
                 self.plans.put(study.connection, self.key, number, last + 1, planned)
+                self._forget_told(study)
                 left = planned
         if left and self._missing:
             new = self._issue(study, last + 1, number, left[: self._missing])
             self.handed += new
             last += len(new)
-        return _End(last, number, study.revision)
+        return End(last, number, revision)
 
     def _lease_columns(self, now: float) -> dict[str, Any]:
         return {

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from bestarm.storage.base import EventKind
 from bestarm.storage.errors import ConnectionLost, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.keys import new_key
-from bestarm.storage.sql.database import Database
+from bestarm.storage.sql.database import SERVER_TIME, Database
 from bestarm.storage.sql.schema import events, requests, storable, studies
 from bestarm.validation import InvalidInput, NotFound
 
@@ -27,11 +27,18 @@ T = TypeVar("T")
 _LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived, studies.c.revision).where(
     studies.c.study == sa.bindparam("key")
 )
-_LOCK = _LOOK.with_for_update(key_share=True)
 # Not a part of these: files of earlier versions have it behind the plan, which may be long.
 _PROJECT = sa.select(studies.c.project).where(studies.c.study == sa.bindparam("key"))
-# Also blocks telling results.
-_LOCK_OUT = _LOOK.with_for_update()
+
+
+def _timed(lock: sa.Select[Any]) -> sa.Select[Any]:
+    """The same with the time. It stands around the statement that waits, so it is the time when the wait is over."""
+    locked = lock.subquery()
+    return sa.select(*locked.c, SERVER_TIME)
+
+
+# By whether telling results is blocked too.
+_LOCKS = {False: _timed(_LOOK.with_for_update(key_share=True)), True: _timed(_LOOK.with_for_update())}
 
 
 def retried(method: Callable[P, T]) -> Callable[P, T]:
@@ -130,8 +137,13 @@ class LockedStudy:
 
 def lock_study(database: Database, connection: sa.Connection, key: int, *, blocks_telling: bool = False) -> LockedStudy:
     """Keep others from changing this study, though not from telling results unless that is blocked too."""
-    row = connection.execute(_LOCK_OUT if blocks_telling else _LOCK, {"key": key}).first()
+    # An SQLite file is locked as a whole.
+    row = connection.execute(_LOOK if database.is_sqlite else _LOCKS[blocks_telling], {"key": key}).first()
     if row is None:
-        raise NotFound("study", key, f"no such study in {database.url!r}")
-    entry = row.name, bool(row.by_arrival), row.archived is not None, row.revision
-    return LockedStudy(connection, key, database.time(connection), *entry)
+        raise no_such_study(database, key)
+    now = database.clock() if database.is_sqlite else row[-1]
+    return LockedStudy(connection, key, now, row.name, bool(row.by_arrival), row.archived is not None, row.revision)
+
+
+def no_such_study(database: Database, key: int) -> NotFound:
+    return NotFound("study", key, f"no such study in {database.url!r}")

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bestarm.storage.base import Amendment
-from bestarm.storage.sql.database import Database
+from bestarm.storage.sql.database import SERVER_TIME, Database
 from bestarm.storage.sql.locked import LockedStudy
 from bestarm.storage.sql.schema import (
     arrivals,
@@ -60,7 +60,7 @@ def _settling(database: Database) -> Any:
         counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + one)
         counting = counted.returning(arrivals.c.last).cte("counted")
         columns["arrival"] = sa.select(counting.c.last).scalar_subquery()
-        columns["told"] = database.server_time
+        columns["told"] = SERVER_TIME
     row = (
         sa.select(*(column.label(name) for name, column in columns.items()))
         .select_from(studies)

@@ -8,6 +8,7 @@ connection, whether the server is still working on it. Slow answers may be slow,
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Generator
@@ -45,6 +46,9 @@ _SERVER_LIMITS = {
     "tcp_keepalives_count": "3",
 }
 """Limits on the server's side, for our sessions. What is set on the server or in the URL takes precedence."""
+
+_TRUSTED_SECONDS = 5.0
+"""Seconds for which an unused connection is taken to work unless the server has hung up."""
 
 _FULL = "too many clients|connection slots"
 
@@ -147,6 +151,20 @@ def watch_connections(engine: sa.Engine, answer_seconds: float) -> None:
         made = WatchedConnection.connect(*args, **more)
         made.answer_seconds, made._arguments = answer_seconds, (tuple(args), dict(more))
         return made
+
+    @sa.event.listens_for(engine, "checkin")
+    def note(_connection: Any, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkout")
+    def look(connection: Any, record: Any, _proxy: Any) -> None:
+        # A question to the server for each use would take longer than most uses. This sees that a server has hung up.
+        try:
+            connection.pgconn.consume_input()
+            if time.monotonic() - record.info.get("used", math.inf) > _TRUSTED_SECONDS:
+                engine.dialect.do_ping(connection)
+        except psycopg.OperationalError:
+            raise sa.exc.InvalidatePoolError from None
 
     @sa.event.listens_for(engine, "connect")
     def limit(connection: Any, _record: Any) -> None:

@@ -48,9 +48,8 @@ _PENDING = (
     .order_by(queue.c.test)
 )
 _COUNT_PENDING = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == _KEY, ~has_outcome)
-_COUNT_HELD = _COUNT_PENDING.where(
-    queue.c.holder == sa.bindparam("holder"), queue.c.expires > 0.0, queue.c.aside.is_(None)
-)
+HELD = _COUNT_PENDING.where(queue.c.holder == sa.bindparam("holder"), queue.c.expires > 0.0, queue.c.aside.is_(None))
+"""How many tests a holder holds."""
 _TOLD = sa.select(sa.func.count()).where(
     outcomes.c.study == _KEY, outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
 )
@@ -185,7 +184,7 @@ class SQLReader(Storage):
     def count_pending(self, key: int, holder: str | None = None) -> int:
         if holder is None:
             return int(self._database.scalar(_COUNT_PENDING, key=key))
-        return int(self._database.scalar(_COUNT_HELD, key=key, holder=storable(holder)))
+        return int(self._database.scalar(HELD, key=key, holder=storable(holder)))
 
     def last_event(self, key: int) -> int:
         return self._database.scalar(_LAST_EVENT, key=key) or 0

@@ -58,7 +58,7 @@ class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
     def __init__(self, url: str, *, create: bool = False, upgrade: Upgrade = "own files") -> None:
         super().__init__(url, create=create, upgrade=upgrade)
         self._outcomes = Outcomes(self._database)
-        self._plans = Plans(is_sqlite=self._database.is_sqlite)
+        self._plans = Plans(self._database)
 
     @contextlib.contextmanager
     def _locked(self, key: int, *, blocks_telling: bool = False) -> Iterator[LockedStudy]:
@@ -163,7 +163,6 @@ class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
         asked = TestRequest(
             self._database,
             self._plans,
-            lambda: self.count_pending(key, holder),
             key,
             count,
             holder,
@@ -223,10 +222,11 @@ class SQLStorage(SQLTokens, SQLCopies, SQLDeletion, SQLReader):
 
     def _check_blocks(self, study: LockedStudy, *, are_whole: bool) -> tuple[int, int]:
         """The last test's id and the number of its plan. If blocks `are_whole`, that must have been handed out."""
-        last, number, left = self._plans.rest(study.connection, study.key, MOST_TESTS if are_whole else 0)
+        there = self._plans.situation(study.connection, study.key)
+        left = self._plans.rest(study.connection, study.key, there, MOST_TESTS if are_whole else 0)
         if left:
             raise BlockUnfinished(len(left), left[0][3])
-        return last, number
+        return there.end.last, there.end.number
 
     def _note_source(self, study: LockedStudy, source: str, taken: InvalidInput) -> None:
         """Note that results of a source are recorded. Raise `taken` if they were before."""
