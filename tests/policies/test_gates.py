@@ -168,7 +168,7 @@ def test_nothing_is_said_of_the_baseline() -> None:
     status = study.status()
     old, new = status.arms
     assert (status.answer, status.state, status.feasible, status.candidates) == (None, "no_feasible_arm", (), ())
-    assert (old.verdict, old.reason) == ("open", "the baseline: not part of the question")
+    assert (old.verdict, old.reason) == ("baseline", "not part of the question")
     assert study.answer is not None
     assert study.answer.reasons["old"] == old.reason
     assert any((one.low, one.high) == (-math.inf, math.inf) for one in old.metrics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
 import os
 import re
@@ -164,3 +165,21 @@ def test_the_readme_fits_a_screen() -> None:
     assert len(readme.splitlines()) <= 60
     [code] = code_blocks(ROOT / "README.md")
     assert len([line for line in code.splitlines() if line]) <= 12
+
+
+def test_the_study_file_page_has_every_key_and_no_other() -> None:
+    page = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
+    [file] = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    plan = ba.Plan.from_toml(file)
+    assert ba.Plan.from_toml(plan.to_toml()) == plan
+    study, parts, arms = re.findall(r"^\| key \|.*?\n\n", page, flags=re.DOTALL | re.MULTILINE)
+
+    def keys(table: str) -> set[str]:
+        return {key for row in table.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+    def fields(*kinds: type) -> set[str]:
+        return {field.name for kind in kinds for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+
+    assert keys(study) == fields(ba.Plan)
+    assert keys(parts) == fields(type(plan.objective), type(plan.constraints[0]))
+    assert keys(arms) == fields(ba.Arm)

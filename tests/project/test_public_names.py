@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import importlib
 import inspect
+import re
 import subprocess
 import sys
 import types
@@ -27,6 +29,7 @@ import bestarm.integrations
 FURTHER = (bestarm.integrations, bestarm.client, bestarm.extend)
 """Modules with public names of their own: they load what not every user needs."""
 LIST = Path(__file__).with_name("public_names.txt")
+ROOT = Path(__file__).parents[2]
 
 
 def words(annotation: object) -> str:
@@ -96,7 +99,21 @@ def listed() -> str:
         again = [name for name in values if values[name] is getattr(ba, name, None)]
         lines = described({name: value for name, value in values.items() if name not in again})
         parts.append([f"\nfrom {module.__name__}", *lines, *(f"bestarm.{name}" for name in again)])
+    for name, names in taught():
+        values = {each: getattr(importlib.import_module(name), each) for each in names}
+        parts.append([f"\nfrom {name}", *described(values)])
     return "\n".join(line for lines in parts for line in lines) + "\n"
+
+
+def taught() -> Iterator[tuple[str, list[str]]]:
+    """The other names that documents import, by module: readers use them, so they stay as well."""
+    imports: dict[str, set[str]] = {}
+    for document in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]:
+        text = document.read_text(encoding="utf-8")
+        for module, names in re.findall(r"^ *from (bestarm\.[\w.]+) import ([\w, ]+)", text, flags=re.MULTILINE):
+            imports.setdefault(module, set()).update(map(str.strip, names.split(",")))
+    known = {module.__name__ for module in FURTHER}
+    return ((module, sorted(names)) for module, names in sorted(imports.items()) if module not in known)
 
 
 def described(values: dict[str, Any]) -> list[str]:
@@ -171,6 +188,7 @@ def test_the_list_holds_what_calls_depend_on() -> None:
     assert any(line.startswith("identify(problem: Problem") for line in lines)
     assert any(line.startswith("    Gaussian(sigma") for line in lines)
     assert any(line.startswith("    .ask(n: int = 1, *") for line in lines)
+    assert "from bestarm.race.functions" in lines
     assert len(lines) > 100
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bestarm.storage.base import Storage
     from bestarm.study.study import Study
 
-_SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·", "retired": "–"}
+_SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·", "retired": "–", "baseline": "="}
 _AT_ONCE = 8
 """How many patients are asked at a time."""
 
@@ -66,7 +66,7 @@ def demo(
     console.print(f"[bold]{question(plan)}[/bold]")
     console.print(
         f"Each test asks one simulated patient one question. The policy {plan.policy} picks the next tests and "
-        f"stops when the answer is wrong with probability at most {delta:g}.\n"
+        f"stops as soon as it has an answer whose probability of being wrong is at most {delta:g}.\n"
     )
     answer = _study(console, study, random.Random(seed), rate if console.is_terminal else 0)
     style = "green" if answer.guarantee == "holds" else VOID_STYLE

@@ -49,7 +49,7 @@ MOST_ARMS = 50
 MOST_LATE = 5
 """How many tests it names that are overdue or set aside."""
 
-_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "retired": 4}
+_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "baseline": 4, "retired": 5}
 _FIELDS = ("state", "answer", "leader", "guarantee", "void_because", "progress", "confidence", "tests")
 
 
@@ -208,7 +208,6 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
-    from bestarm.analysis.standing.arms import verdict_word
     from bestarm.analysis.status.blocks import about_means
 
     arms = list(now.arms)
@@ -216,8 +215,8 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
         arms = sorted(arms, key=lambda arm: _CONTENDERS_FIRST[arm.verdict])[:MOST_ARMS]
     verdicts = new_table(plan.noun.one, "verdict", "why")
     for arm in arms:
-        reason, word = "" if arm.reason == "undecided" else shown(arm.reason), verdict_word(arm.verdict, arm.reason)
-        verdicts.add_row(shown(arm.name), Text(word, style=VERDICT_STYLES[arm.verdict]), reason)
+        reason = "" if arm.reason == "undecided" else shown(arm.reason)
+        verdicts.add_row(shown(arm.name), Text(arm.verdict, style=VERDICT_STYLES[arm.verdict]), reason)
     figure = "mean or quantile" if any(part.noise.is_share for part in plan.constraints) else "mean"
     heads = (plan.noun.one, "metric", "tests", figure, "interval", "wanted", "known")
     metrics = new_table(*heads, right=("tests", figure))

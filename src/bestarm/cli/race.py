@@ -86,9 +86,9 @@ def race(
     """Find the best of several commands, within limits, with as few runs as possible; or measure one.
 
     Exit status: 0 if an answer is certified, except for pauses rarer than the verdict says; 3 if it is certain that no
-    command meets every limit; 4 if the budget is spent before anything is certain, or if the answer pauses more often
-    than the others by more than chance explains, or for long where they never do; 5 if the runs contradict what the
-    guarantee rests on.
+    command meets every limit; 4 if the budget is spent before anything is certain, or if the answer paused more often
+    than the others by more than two standard deviations, or for long where they never did, or had runs stopped at the
+    timeout; 5 if the runs contradict what the guarantee rests on.
     """
     say_at_once()
     from bestarm.race.contestants import contestants_of, with_another
@@ -164,8 +164,9 @@ def gate(
 
     Exit status: 0 if it is certain that the candidate meets every limit, except for pauses rarer than the verdict says;
     3 if it is certain that it does not; 4 if the budget or the items are spent before either is, or if the command that
-    a verdict favors pauses more often than the other by more than chance explains, or for long where that never does; 5
-    if the results contradict what the guarantee rests on. --at-most pauses=1% makes sure that pauses are rare.
+    would win paused more often than the other by more than two standard deviations, or for long where the other never
+    did, or had runs stopped at the timeout; 5 if the results contradict what the guarantee rests on. --at-most
+    pauses=1% makes sure that pauses are rare.
     """
     say_at_once()
     from bestarm.race.contestants import contestants_of

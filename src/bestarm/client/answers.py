@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from bestarm.analysis.health.notes import Health
-from bestarm.analysis.standing.arms import MetricStanding, verdict_and_reason
+from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.analysis.standing.knowledge import OpenQuestion
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
@@ -126,7 +126,7 @@ def read_answer(status: dict[str, Any]) -> Answer | None:
     """What a study concludes, by its status; None while it is running."""
     if status["conclusion"] is None:
         return None
-    reasons = {arm["name"]: verdict_and_reason(arm["verdict"], arm["reason"]) for arm in status["arms"]}
+    reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
     # Advice is sent in the words of study files.
     warnings = read(Health, status["health"]).warnings
     return read(Answer, status["conclusion"] | {"reasons": reasons, "warnings": warnings})

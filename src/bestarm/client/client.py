@@ -10,7 +10,7 @@ from bestarm.client.answers import ProjectLine, StudyLine, read
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.remote import RemoteStudy
 from bestarm.parsing import read_json
-from bestarm.problem import Plan, Problem
+from bestarm.problem import Budget, Plan, Problem
 from bestarm.storage.audit import AuditEntry
 from bestarm.storage.keys import new_key
 from bestarm.study.files.backup import Backup, Restored
@@ -81,6 +81,7 @@ class Client:
         options: Mapping[str, Parameter] | None = None,
         seed: int | None = None,
         items_seed: int | None = None,
+        budget: float | Budget | None = None,
         holder: str | None = None,
         project: str | None = None,
     ) -> RemoteStudy:
@@ -88,7 +89,7 @@ class Client:
 
         Without a `project` it belongs to the token's only one, or else to the default project.
         """
-        plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options)
+        plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options, budget=budget)
         check_seeds(plan, seed, items_seed)
         stated = {"seed": seed, "items_seed": items_seed, "project": project}
         body = {"plan": plan.to_data()} | {name: each for name, each in stated.items() if each is not None}

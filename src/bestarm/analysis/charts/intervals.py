@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, Verdict
+from bestarm.analysis.standing.arms import ASIDE, ArmStanding, MetricStanding, Verdict
 from bestarm.problem import Plan
 from bestarm.problem.units import in_unit
 from bestarm.validation import MOST
 
 # From the Okabe-Ito palette, which color-blind readers can tell apart. The shape of the mark says the same.
 COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "worse": "#7f7f7f", "open": "#e69f00"}
-COLORS["retired"] = "#b0b0b0"
+COLORS |= {"retired": "#b0b0b0", "baseline": "#222222"}
 
 _ROW, _TOP, _WIDTH, _GAP = 26, 44, 250, 24
 _LONGEST_NAME = 28
@@ -71,6 +71,8 @@ def _mark(verdict: Verdict, x: float, y: float) -> str:
             return f'<path d="{d}" stroke="{color}" stroke-width="2.5"/>'
         case "worse":
             return f'<path d="M{x - 5.5:.1f} {y - 4}h11l-5.5 9z" fill="{color}"/>'
+        case "baseline":
+            return f'<path d="M{x - 4.5:.1f} {y - 4.5}h9v9h-9z" fill="{color}"/>'
         case "retired":
             return f'<path d="M{x - 5:.1f} {y}h10" stroke="{color}" stroke-width="2.5"/>'
         case _:
@@ -140,7 +142,7 @@ def interval_chart(rows: Sequence[ArmStanding], units: Sequence[str | None] = ()
         unit = units[column] if units else None
         parts += _panel(rows, column, left + column * (_WIDTH + _GAP), unit)
     x = float(left)
-    for verdict in [one for one in COLORS if one != "retired" or any(row.verdict == one for row in rows)]:
+    for verdict in [one for one in COLORS if one not in ASIDE or any(row.verdict == one for row in rows)]:
         parts.append(_mark(verdict, x, height - 17))
         parts.append(f'<text x="{x + 12:.0f}" y="{height - 13}">{verdict}</text>')
         x += 105

@@ -31,7 +31,7 @@ from bestarm.problem import Constraint, Objective, Problem
 from bestarm.texts import side_by_side
 from bestarm.validation import exact
 
-Verdict = Literal["feasible", "infeasible", "worse", "open", "retired"]
+Verdict = Literal["feasible", "infeasible", "worse", "open", "retired", "baseline"]
 Known = Literal["holds", "violated", "open"] | None
 
 
@@ -64,7 +64,8 @@ class MetricStanding:
 
 @dataclasses.dataclass(frozen=True)
 class ArmStanding:
-    """One arm: feasible, infeasible, beaten by the leader (worse, or infeasible), or open. And why, in words."""
+    """One arm: feasible, infeasible, beaten by the leader (worse, or infeasible), or open; or no part of the question.
+    And why, in words."""
 
     name: str
     verdict: Verdict
@@ -75,20 +76,11 @@ class ArmStanding:
         """How a chart of one metric marks the arm: a constraint by what is known of it, the objective by the arm's
         verdict."""
         marks: dict[str | None, Verdict] = {"holds": "feasible", "violated": "infeasible", "open": "open"}
-        return self.verdict if self.verdict == "retired" else marks.get(metric.verdict, self.verdict)
+        return self.verdict if self.verdict in ASIDE else marks.get(metric.verdict, self.verdict)
 
 
-SET_ASIDE = "the baseline: not part of the question"
-"""The reason of a baseline that only says what the limits of the others are."""
-
-
-def verdict_word(verdict: str, reason: str) -> str:
-    """The verdict as people read it."""
-    return "baseline" if reason == SET_ASIDE else verdict
-
-
-def verdict_and_reason(verdict: str, reason: str) -> str:
-    return reason if reason == SET_ASIDE else f"{verdict}: {reason}"
+ASIDE: tuple[Verdict, ...] = ("retired", "baseline")
+"""Verdicts on arms that are not part of the question. A baseline is one if it only sets the limits of the others."""
 
 
 Row = tuple[MetricStanding, ...]
@@ -112,7 +104,7 @@ def standings(
     rows, feasible = _rows(problem, policy, found, raw), found.feasible.tolist()
     verdicts = [_verdict(problem, arm, row, found, feasible[arm]) for arm, row in enumerate(rows)]
     return [
-        ArmStanding(name, verdict, (verdict != "retired" and policy.reason(problem, arm, found)) or reason, row)
+        ArmStanding(name, verdict, (verdict not in ASIDE and policy.reason(problem, arm, found)) or reason, row)
         for arm, (name, (verdict, reason), row) in enumerate(zip(problem.arm_names, verdicts, rows, strict=True))
     ]
 
@@ -250,7 +242,7 @@ def _verdict_on(problem: Problem, arm: int, row: Row, found: Findings, is_feasib
     if problem.arms[arm].retired:
         return "retired", "no longer measured, and not part of the question"
     if arm == problem.set_aside:
-        return "open", SET_ASIDE
+        return "baseline", "not part of the question"
     if found.infeasible[arm]:
         worst = found.worst[arm]
         return "infeasible", _violated(problem, worst, row[worst], found.evidence[arm])

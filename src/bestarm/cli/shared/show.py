@@ -19,7 +19,8 @@ from bestarm.texts import shown, side_by_side
 
 WIDE = 100_000
 """Columns of a file or a pipe, where nothing wraps or is shortened."""
-VERDICT_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
+VERDICT_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
+VERDICT_STYLES |= dict.fromkeys(("retired", "baseline"), "dim")
 
 
 def print_json(data: Any) -> None:

@@ -24,7 +24,8 @@ from bestarm.study.study import Study
 
 __all__ = ["compare", "costs", "curves", "evidence", "intervals", "open_arms", "progress"]
 
-_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o", "retired": "_"}
+_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o"}
+_MARKERS |= {"retired": "_", "baseline": "s"}
 
 
 _WIDEST_TITLE = 24

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bestarm.analysis.health.notes import Health
-from bestarm.analysis.standing.arms import findings_of, named, verdict_and_reason, why_out
+from bestarm.analysis.standing.arms import findings_of, named, why_out
 from bestarm.analysis.standing.judges import judge_standings
 from bestarm.analysis.standing.knowledge import (
     MOST_DIFFERENCES,
@@ -186,7 +186,7 @@ def answer_of(
         delta=plan.delta,
         tests=status.tests,
         cost=status.cost,
-        reasons={row.name: verdict_and_reason(row.verdict, row.reason) for row in status.arms},
+        reasons={row.name: f"{row.verdict}: {row.reason}" for row in status.arms},
         differences=differences_of(plan, policy, leader, stop) if has_differences else {},
         arms=status.answered,
         warnings=status.health.warnings,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, verdict_word
+from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import relation, statistic, subject
 from bestarm.analysis.status.status import Status, progress_lines
 from bestarm.answer import DECIDED, counted_tests
@@ -119,7 +119,7 @@ def first_page(plan: Plan, status: Status, counted: int) -> str:
 
 def _table(plan: Plan, status: Status) -> str:
     sign = 1.0 if plan.objective.goal == "maximize" else -1.0
-    order = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "retired": 4}
+    order = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "baseline": 4, "retired": 5}
 
     def rank(row: ArmStanding) -> tuple[bool, int, float]:
         mean = row.metrics[0].mean
@@ -154,7 +154,7 @@ def _verdict(status: Status, row: ArmStanding) -> str:
         return "part of the answer"
     if row.verdict == "feasible":
         return "can be the answer" if status.state not in DECIDED else "feasible"
-    return _VERDICTS[verdict_word(row.verdict, row.reason)]
+    return _VERDICTS[row.verdict]
 
 
 def _figures(is_exact: bool, metric: MetricStanding, mark: str) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from bestarm.analysis.charts.intervals import charted, interval_chart
-from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, verdict_and_reason
+from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import share_words
 from bestarm.analysis.standing.timeline import Progress
 from bestarm.analysis.status.blocks import about_means
@@ -186,7 +186,7 @@ def _figures(part: Objective | Constraint, metric: MetricStanding, mark: str) ->
 
 
 def _verdict(row: ArmStanding) -> str:
-    return row.reason if row.reason.startswith(row.verdict) else verdict_and_reason(row.verdict, row.reason)
+    return row.reason if row.reason.startswith(row.verdict) else f"{row.verdict}: {row.reason}"
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:

@@ -18,6 +18,8 @@ export function marker(verdict, x, y, answer = false) {
       return s("path", { class: "marker cross", d: `M${x - 4.5} ${y - 4.5}l9 9m0 -9l-9 9` });
     case "worse":
       return s("path", { class: "marker solid", d: `M${x - 5.5} ${y - 4}h11l-5.5 9.5z` });
+    case "baseline":
+      return s("rect", { class: "marker solid", x: x - 4.5, y: y - 4.5, width: 9, height: 9 });
     default:
       return s("circle", { class: "marker hollow", cx: x, cy: y, r: 4.5 });
   }

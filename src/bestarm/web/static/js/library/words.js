@@ -135,12 +135,15 @@ function voidWords(study) {
   return `; the guarantee is void, because ${[...because.slice(0, MOST_REASONS), ...more].join("; ")}`;
 }
 
-export const VERDICTS = ["feasible", "open", "worse", "infeasible", "retired"];
+export const VERDICTS = ["feasible", "open", "worse", "infeasible", "baseline", "retired"];
+/** Those of arms that are not part of the question. */
+export const ASIDE = ["baseline", "retired"];
 export const VERDICT_WORDS = {
   feasible: "Feasible: satisfies every constraint",
   open: "Open: not decided yet",
   worse: "Worse: beaten by another",
   infeasible: "Infeasible: violates a constraint",
+  baseline: "Baseline: sets the limits of the others",
   retired: "Retired: no longer part of the question",
 };
 

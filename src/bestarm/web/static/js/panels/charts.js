@@ -7,7 +7,7 @@ import { h, isolated, named, replace, s } from "../library/dom.js";
 import { hollow, marker } from "../library/markers.js";
 import { extent, linear, ticks } from "../library/scale.js";
 import { waitingWords } from "../library/waiting.js";
-import { interval, isVoid, number, plural, requirement, shareWords, headingOf, titleOf, VERDICT_WORDS, VERDICTS } from "../library/words.js";
+import { ASIDE, interval, isVoid, number, plural, requirement, shareWords, headingOf, titleOf, VERDICT_WORDS, VERDICTS } from "../library/words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
@@ -27,7 +27,7 @@ function ordered(status, arms) {
 const MARKS = { holds: "feasible", violated: "infeasible", open: "open" };
 
 /** How a chart of one metric marks an arm: a constraint by what is known of it, the objective by the arm's verdict. */
-const verdictOn = (arm, metric) => (arm.verdict === "retired" ? "retired" : MARKS[metric.verdict] ?? arm.verdict);
+const verdictOn = (arm, metric) => (ASIDE.includes(arm.verdict) ? arm.verdict : MARKS[metric.verdict] ?? arm.verdict);
 
 const pen = document.createElement("canvas").getContext("2d");
 

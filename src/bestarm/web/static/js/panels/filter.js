@@ -2,7 +2,7 @@
 
 import { h, newId } from "../library/dom.js";
 import { badge } from "../library/markers.js";
-import { count, VERDICTS } from "../library/words.js";
+import { ASIDE, count, VERDICTS } from "../library/words.js";
 
 const FEW = 12;
 
@@ -36,7 +36,7 @@ export function filterPanel(changed) {
       for (const arm of status.arms) counts[arm.verdict] += 1;
       for (const [verdict, label] of labels) {
         label.textContent = `${verdict} ${count(counts[verdict])}`;
-        label.parentElement.hidden = verdict === "retired" && counts[verdict] === 0;
+        label.parentElement.hidden = ASIDE.includes(verdict) && counts[verdict] === 0;
       }
       element.hidden = status.arms.length <= FEW;
     },
