@@ -287,27 +287,6 @@ def constant(count: int) -> None:
         print(f"| three compressors {' '.join(at_most)} | {sum(taken.values()) / count:.1f} | {runs_of} |", flush=True)
 
 
-def by_rules(count: int) -> None:
-    """Runs of gates under the first rules and now, with the same draws, and how often either was wrong."""
-    print("\nGates under the first and the second rules\n")
-    print("| times | the candidate takes | first rules: runs | wrong | second rules: runs | wrong | ÷ |")
-    print(f"| --- | --- |{' ---: |' * 5}")
-    for name, noise in NOISES.items():
-        for mean, limit in ((0.95, 1.05), (1.0, 1.05), (1.02, 1.05), (1.05, 1.02)):
-            commands = {"old": Command(noise), "new": Command(noise, mean)}
-            cells, means = [], []
-            for rules in (1, 2):
-                found = [
-                    outcome(commands, [f"time={limit}x"], seed, 2000, is_gate=True, rules=rules)["bestarm"]
-                    for seed in range(count)
-                ]
-                right = ("certified" if mean < limit else "refuted", "undecided")
-                means.append(statistics.fmean(one["runs"] for one in found))  # type: ignore[index]
-                cells += [f"{means[-1]:.1f}", str(sum(one["found"] not in right for one in found))]  # type: ignore[index]
-            takes = f"{mean:g}x, at most {limit:g}x"
-            print(f"| {name} | {takes} | {' | '.join(cells)} | {means[1] / means[0]:.2f} |", flush=True)
-
-
 def ratios(count: int) -> None:
     """How often the interval of the ratio misses it, when gates end."""
     print("\nThe interval of the ratio at the end of gates at 1.05x, at most 300 runs\n")
@@ -329,7 +308,6 @@ def ratios(count: int) -> None:
 
 TABLES = {
     "ratios": ratios,
-    "by-rules": by_rules,
     "quiet": quiet,
     "pauses": pauses,
     "limited": limited,

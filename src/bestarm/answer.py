@@ -224,6 +224,11 @@ class Answer:
         return f"<p{void_style(self.guarantee)}><strong>{escape(str(self))}</strong></p>{warnings}{table}{cut}"
 
 
+def finite(number: float | None) -> float | None:
+    """The number; None if it is unknown or infinite."""
+    return number if number is not None and math.isfinite(number) else None
+
+
 def plain(data: Any) -> Any:
     """Data classes as dictionaries of what JSON knows; what is unknown or infinite is None."""
     # A large study has millions of entries, which `dataclasses.asdict` would copy one by one.

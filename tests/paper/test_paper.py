@@ -168,13 +168,13 @@ def test_without_matplotlib_it_says_so_before_it_computes(tmp_path: Path, monkey
             raise ImportError(name)
         return real(name, package)
 
-    drawing._pyplot.cache_clear()
+    drawing.require_plots.cache_clear()
     monkeypatch.setattr(importlib, "import_module", absent)
     try:
-        with pytest.raises(ba.InvalidInput, match="figures need matplotlib: pip install"):
+        with pytest.raises(ba.InvalidInput, match="plots need matplotlib: pip install"):
             reproduce("table1", tmp_path)
     finally:
-        drawing._pyplot.cache_clear()
+        drawing.require_plots.cache_clear()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -57,6 +57,7 @@ def test_files_keep_the_goal_and_leave_out_what_is_usual(fields: dict[str, Any],
         ({"goal": "every feasible", "top": 2}, "top = 2: has no meaning with the goal 'every feasible'"),
         ({"goal": "every feasible", "constraints": []}, "goal = 'every feasible': needs a constraint"),
         ({"goal": "every feasible", "rules": 1}, "rules = 1: does not know the goal 'every feasible'"),
+        ({"goal": "any feasible", "rules": 1}, "rules = 1: does not know the goal 'any feasible'"),
     ],
 )
 def test_goals_that_make_no_sense_are_refused(fields: dict[str, Any], complaint: str) -> None:

@@ -7,7 +7,6 @@ import json
 import math
 import random
 import re
-from pathlib import Path
 
 import pytest
 from tests.lengths import lengths
@@ -19,7 +18,6 @@ from bestarm.race.intervals import ratio_of_stopped
 from bestarm.race.race import Conditions
 from bestarm.race.runs import Run
 from bestarm.race.summary import verdict_words
-from bestarm.study import Study
 
 
 def in_proportion(means: dict[str, float], sigma: float) -> Draw:
@@ -147,17 +145,6 @@ def test_a_command_over_a_limit_is_named() -> None:
     assert line is not None
     assert line.startswith("a is 2× as fast as b")
     assert line.endswith("; large is over a limit")
-
-
-def test_an_earlier_race_goes_on_with_its_share_of_delta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    db = f"sqlite:///{tmp_path / 'races.db'}"
-    draw = skewed({"a": 1.0, "b": 1.0})
-    with monkeypatch.context() as earlier:
-        earlier.setattr("bestarm.race.plans._SHARE_OF_RATIOS", 0.0)
-        assert race(draw, ["a", "b"], db=db, runs=10).delta == 0.05
-    again = race(draw, ["a", "b"], db=db, runs=12)
-    assert (again.plan.delta, again.delta) == (0.045, 0.055)
-    assert Study.open("a vs b", storage=db).plan.delta == 0.045
 
 
 def test_hopeless_commands_are_not_run_any_more() -> None:

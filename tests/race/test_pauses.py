@@ -19,7 +19,7 @@ from bestarm.race.exports import as_json
 from bestarm.race.limits import Limit
 from bestarm.race.limits_found import limits_found
 from bestarm.race.pauses import cutoffs_of, rarer_than
-from bestarm.race.plans import CANDIDATE, Question, plan_of
+from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
@@ -252,36 +252,7 @@ def test_cutoffs_are_kept_with_the_race(tmp_path: Path) -> None:
     assert len(runner.made) == 14  # no first runs
 
 
-def test_races_of_earlier_versions_go_on(tmp_path: Path) -> None:
-    """Their studies have all of delta, and limits of memory on the mean; their records have no cutoffs."""
-    db = str(tmp_path / "races.db")
-    limit = Limit("memory", 1e8)
-    old = plan_of("old vs new", ["old", "new"], Question(limits=(limit,), delta=DELTA), {"memory": 4e8})
-    Study.create(dataclasses.replace(old, delta=DELTA), storage=db, seed=0)
-    runner = Scripted({}, {"new": 0.8})
-    outcome = race(NO_DRAW, ["old", "new"], ["memory=100MB"], db=db, runner=runner)
-    assert outcome.plan.delta == DELTA
-    assert outcome.delta == pytest.approx(1.2 * DELTA)
-    assert [one.words for one in outcome.question.limits] == ["mean memory at most 100 MB"]
-    assert outcome.ceilings == {"memory": 4e8}
-    assert "with 94% confidence" in verdict(outcome)
-
-
-def test_gates_of_earlier_versions_go_on(tmp_path: Path) -> None:
-    """They decide by the first rules, with all of delta and half of it for pauses, and may answer with the baseline."""
-    db = str(tmp_path / "races.db")
-    relative = (Limit("time", 1.05, is_relative=True),)
-    asked = Question(CANDIDATE, relative, "old", delta=DELTA, runs=400, rules=1)
-    Study.create(plan_of("old vs new", ["old", "new"], asked, {}), storage=db, seed=0)
-    outcome = gate(NO_DRAW, db=db, runner=Scripted({}, {"old": 1.0, "new": 1.5}))
-    assert (outcome.plan.rules, outcome.plan.goal, outcome.plan.delta, outcome.delta) == (1, "best", DELTA, DELTA)
-    assert (outcome.status.answer, outcome.found) == ("old", "refuted")
-    assert outcome.question.delta_of_pauses == 0.5 * DELTA
-
-
 def test_delta_is_shared_between_the_study_and_pauses() -> None:
-    """Under the first rules, that of a gate errs with half of delta at most, whether the candidate meets every limit or
-    not."""
     relative = (Limit("time", 1.05, is_relative=True),)
     gate_of_today = Question(CANDIDATE, relative, "old", delta=DELTA)
     for one in (Question(delta=DELTA), gate_of_today):
@@ -289,9 +260,6 @@ def test_delta_is_shared_between_the_study_and_pauses() -> None:
     # Only one of the two commands of a gate can be favored where the study does not err.
     assert gate_of_today.delta_of_each_claim(2) == gate_of_today.delta_of_pauses
     assert Question(delta=DELTA).delta_of_each_claim(2) == 0.5 * Question(delta=DELTA).delta_of_pauses
-    before = dataclasses.replace(gate_of_today, rules=1)
-    assert before.delta_of_each_claim(2) == 0.25 * DELTA
-    assert 0.5 * before.delta_of_study() + before.delta_of_pauses == pytest.approx(DELTA)
     assert Question(assumed="range", delta=DELTA).delta_of_study() == DELTA
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -67,22 +66,6 @@ def test_a_race_can_be_started_afresh(tmp_path: Path) -> None:
         )
         names.append(asked.run().status.study)
     assert names == ["fast vs slow", "fast vs slow (2)", "fast vs slow (3)"]
-
-
-def test_a_race_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
-    db = str(tmp_path / "races.db")
-    race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db, runs=6)
-    [file] = tmp_path.glob("*.runs.jsonl")
-    first, *others = file.read_text().splitlines()
-    about = json.loads(first)["about"]
-    del about["files"], about["memory_floor"]
-    file.write_text("\n".join([json.dumps({"about": about}), *others, ""]))
-    outcome = race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db, runs=2000)
-    assert (outcome.found, outcome.run_log.floor) == ("certified", 16e6)
-    assert (
-        "Whether programs changed is not known"
-        in race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db).decided_before
-    )
 
 
 def test_files_are_known_by_what_they_contain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

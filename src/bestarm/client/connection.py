@@ -211,7 +211,7 @@ class Connection:
                 return read_json(data)
             answer = read_json(data)
             reason, complaints = answer["error"]["reason"], _complaints(answer["error"])
-            kind = _of_kind(status, answer["error"])
+            kind = _KINDS.get(answer["error"].get("kind"), InvalidInput)
         except (ValueError, KeyError, TypeError):
             raise StorageError(
                 f"service = {self.url!r}: answered with status {status} and not as bestarm does"
@@ -287,13 +287,6 @@ def _seconds(wait: str | None) -> float:
         return max(float(wait or 1), 0.0)
     except ValueError:
         return 1.0
-
-
-def _of_kind(status: int, error: dict[str, Any]) -> type[InvalidInput]:
-    """The class of mistakes that the service speaks of. An older one does not say; its status and field do."""
-    if "kind" in error:
-        return _KINDS.get(error["kind"], InvalidInput)
-    return AlreadyTold if status == 409 else RefusedValue if error["field"] == "value" else InvalidInput
 
 
 _KINDS = {kind.kind: kind for kind in (AlreadyTold, FarValue, NameTaken, NotFound, RefusedValue, SourceTaken)}

@@ -1,4 +1,5 @@
-"""Whole files to and from a service: results in CSV, and the record of a study, which is read from a copy."""
+"""Whole files to and from a service: results in CSV, and the record of a study, which is read from a copy; and where it
+is kept."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from bestarm.analysis.standing.knowledge import Moment
 from bestarm.client.connection import Connection
 from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import open_storage
+from bestarm.storage.projects import check_project
 from bestarm.study.files.backup import restore_backup
 from bestarm.study.files.exchange import Recorded
 from bestarm.study.study import Study
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class FileTransfer(abc.ABC):
-    """The methods of a study on a server that send or fetch a whole file."""
+    """The methods of a study on a server that send or fetch a whole file, or move it."""
 
     _connection: Connection
     id: int
@@ -37,6 +39,10 @@ class FileTransfer(abc.ABC):
     @abc.abstractmethod
     def holder(self) -> str:
         """The name under which tests are held."""
+
+    @abc.abstractmethod
+    def _status(self) -> dict[str, Any]:
+        """The status as the service returns it."""
 
     @abc.abstractmethod
     def _advising(self, key: str | None) -> contextlib.AbstractContextManager[None]:
@@ -97,3 +103,22 @@ class FileTransfer(abc.ABC):
     def report(self, file: str | os.PathLike[str], *, note: str = "", forecast: bool = True) -> None:
         """Write the report, as `Study.report` does."""
         self.copy().report(file, note=note, forecast=forecast)
+
+    @property
+    def project(self) -> str:
+        """The project that the study belongs to."""
+        return str(self._status()["project"])
+
+    def move(self, project: str) -> None:
+        """Put the study into another project. It takes the role manage in both."""
+        self._connection.post(f"/api/studies/{self.id}/move", {"project": check_project(project)})
+
+    @property
+    def archived(self) -> float | None:
+        """When the study was put away, in seconds since 1970; None if it is not."""
+        when: float | None = self._status()["archived"]
+        return when
+
+    def archive(self, *, undo: bool = False) -> None:
+        """Put the study away: it can be read and not changed."""
+        self._connection.post(f"/api/studies/{self.id}/archive", {"undo": undo})

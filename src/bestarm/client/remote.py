@@ -21,7 +21,6 @@ from bestarm.answer import Answer, Difference
 from bestarm.client.answers import read, read_answer, read_event, read_forecast, read_pending, read_test
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.files import FileTransfer
-from bestarm.client.place import RemotePlace
 from bestarm.client.sending import MOST_AT_ONCE, checked_batch, given_result, in_parts, named_test, told_result
 from bestarm.problem import Amount, Budget, Plan
 from bestarm.problem.blocks import BlockOrder
@@ -41,7 +40,7 @@ from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
 
 
-class RemoteStudy(RemotePlace, FileTransfer, Framing):
+class RemoteStudy(FileTransfer, Framing):
     """A study on a server, with the methods and properties of `bestarm.Study`."""
 
     def __init__(self, connection: Connection, key: int, plan: Plan, *, holder: str | None = None) -> None:
@@ -386,6 +385,4 @@ class RemoteStudy(RemotePlace, FileTransfer, Framing):
 
     @functools.cached_property
     def _items(self) -> ItemOrder | BlockOrder | None:
-        status = self._status()
-        # A service of an earlier version has one seed for everything.
-        return items_of(self.plan, status.get("items_seed", status["seed"]))
+        return items_of(self.plan, self._status().get("items_seed") or 0)

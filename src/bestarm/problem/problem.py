@@ -20,7 +20,7 @@ from bestarm.problem.changing import check_arms_that_change
 from bestarm.problem.checks import check_question, objective_of
 from bestarm.problem.duels import limits_of_duels
 from bestarm.problem.file_order import FILE_ORDER, WITHOUT_EFFECT, WITHOUT_EFFECT_OF_ARMS
-from bestarm.problem.goals import Goal
+from bestarm.problem.goals import Goal, ignores_performance
 from bestarm.problem.measurements import Measurement
 from bestarm.problem.parts import Constraint, Objective
 from bestarm.problem.question import Question
@@ -258,8 +258,8 @@ class Plan(Problem):
             raise InvalidInput(
                 "order", self.order, "must be 'issue' in a study with blocks: whole blocks count, in order"
             )
-        if self.goal == "every feasible" and self.rules == 1:
-            raise InvalidInput("rules", self.rules, "does not know the goal 'every feasible'; it takes rules 2")
+        if ignores_performance(self.asks) and self.rules == 1:
+            raise InvalidInput("rules", self.rules, f"does not know the goal {self.goal!r}; it takes rules 2")
         check_arms_that_change(self, self.reserve)
 
     @property

@@ -220,11 +220,6 @@ class Question:
         """What these tests (arm, number) cost together."""
         return float(sum(self.arm_costs[test] for test in tests))
 
-    @property
-    def costs_differ(self) -> bool:
-        """Whether tests of some arms cost more than those of others."""
-        return bool((self.arm_costs != self.arm_costs[0]).any())
-
     @functools.cached_property
     def signs(self) -> npt.NDArray[np.float64]:
         """By part: 1, or -1 where policies see values with the other sign."""
@@ -351,8 +346,8 @@ class Question:
     @functools.cached_property
     def set_aside(self) -> int | None:
         """The number of the baseline if any or every feasible arm is asked for: then it only says what the limits of
-        the others are, and is not an answer. Under the first rules it is one."""
-        is_aside = ignores_performance(self.asks) and getattr(self, "rules", None) != 1
+        the others are, and is not an answer."""
+        is_aside = ignores_performance(self.asks)
         return self.arm_names.index(self.baseline) if is_aside and self.baseline in self.arm_names else None
 
     @functools.cached_property

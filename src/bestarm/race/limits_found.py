@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from bestarm.analysis.standing.arms import MetricStanding
+from bestarm.answer import finite
 from bestarm.policies.levels import levels_of
 from bestarm.race.counting import Counting
 from bestarm.race.limits import METRICS, Limit
@@ -74,7 +75,7 @@ def multiple(number: float) -> str:
 
 def interval_words(result: RaceResult) -> str:
     """What the intervals of limits promise."""
-    of = ", for runs without pauses, or if these strike both alike" if result.question.rests_on_symmetry else ""
+    of = ", for runs without pauses, or if these strike both alike" if result.question.symmetric else ""
     return f"Each end of an interval holds at any number of runs with {100 * (1 - result.delta):g}% confidence{of}."
 
 
@@ -102,14 +103,10 @@ def _found(result: RaceResult, name: str, place: int) -> LimitFound:
     value = None if limit.margin else limit.value
     return LimitFound(
         *(limit.words, limit.metric, limit_verdict(result, limit, stands), limit.is_relative),
-        *(value if limit.side == "at_most" else None, _finite(stands.mean)),
-        *(None if base is None else _finite(base.mean), ratio, _finite(low), _finite(high)),
+        *(value if limit.side == "at_most" else None, finite(stands.mean)),
+        *(None if base is None else finite(base.mean), ratio, finite(low), finite(high)),
         *(value if limit.side == "at_least" else None, "" if limit.own is None else limit.own.text),
     )
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def ratio_to(result: RaceResult, own: MetricStanding, base: MetricStanding, limit: Limit) -> float | None:

@@ -26,7 +26,7 @@ from bestarm.noises.bounded import Bounded
 from bestarm.noises.exact import Exact
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.problem import NEWEST_RULES, Budget, Objective, Plan, at_least, at_most
+from bestarm.problem import Budget, Objective, Plan, at_least, at_most
 from bestarm.problem.blocks import MOST_TESTS_OF_BLOCK, Blocks
 from bestarm.problem.measurements import Measurement
 from bestarm.race.limits import METRICS, Limit, Metric, Metrics, size_words, time_words
@@ -38,7 +38,7 @@ ASSUMED: tuple[Assumed, ...] = ("symmetry", "range")
 
 CANDIDATE = "candidate"
 """The metric of a gate: 1 for the candidate, 0 for the baseline. A gate asks only whether the candidate meets every
-limit. By rules 1 it asks for the best command by this metric: the candidate if and only if it meets every limit."""
+limit."""
 
 ROUND, MACHINE = "round", "machine"
 """What a block is on several machines: a round of runs on all of them or, if each is used only once, a machine."""
@@ -74,8 +74,6 @@ class Question:
     chosen before the first run that does."""
     reference: str | None = None
     """The command that others are compared with where results are shown; by default the one with the least mean."""
-    rules: int = NEWEST_RULES
-    """The rules by which the study decides."""
     goal: Literal["minimize", "maximize"] = "minimize"
     """Whether the objective is to be small or large."""
     known: Metrics = dataclasses.field(default_factory=lambda: METRICS, repr=False)
@@ -120,11 +118,6 @@ class Question:
         return self.objective == CANDIDATE
 
     @property
-    def rests_on_symmetry(self) -> bool:
-        """Whether commands are compared by differences that are taken to be symmetric."""
-        return bool(self.symmetric)
-
-    @property
     def symmetric(self) -> set[str]:
         """The metrics whose differences are taken to be symmetric: those that are compared, unless their range is
         stated."""
@@ -146,17 +139,17 @@ class Question:
     @property
     def delta_of_pauses(self) -> float:
         """What claims on pauses may add to the probability of error, all together. The study gets the rest."""
-        if not self.rests_on_symmetry:
+        if not self.symmetric:
             return 0.0
         share = _SHARE_OF_PAUSES_IN_GATES if self.is_gate else _SHARE_OF_PAUSES
-        return 0.5 * self.delta if self.errs_by_half else share * self.delta
+        return share * self.delta
 
     def delta_of_each_claim(self, commands: int) -> float:
         """What the claim on the pauses of one command may add. In a race, any command may be the one that it is about.
         In a gate it is the candidate or the baseline. Where the claim is about the one that the verdict wrongly favors,
         the study errs already, and that is counted. Where more is better, rare large values of either could make a
         verdict wrong, and the claim is about all commands."""
-        is_about_one = self.is_gate and not self.errs_by_half and not self.is_about_all
+        is_about_one = self.is_gate and not self.is_about_all
         return self.delta_of_pauses / (1 if is_about_one else commands)
 
     @property
@@ -169,21 +162,8 @@ class Question:
         is_asked = self.objective in self.symmetric and commands > 1 and blocks is None
         return _SHARE_OF_RATIOS * self.delta if is_asked else 0.0
 
-    @property
-    def errs_by_half(self) -> bool:
-        """Whether the study errs with half of its delta at most: by rules 1, the certificates of a gate's candidate
-        have half of delta, and so has its rejection. Only one of them can be wrong, so the other half is free."""
-        return self.is_gate and self.rules == 1
-
-    @property
-    def earlier_deltas(self) -> tuple[float, float]:
-        """What remained for the answer by earlier versions: all, or all but what is said of pauses."""
-        return self.delta, round(self.delta - self.delta_of_pauses, 15)
-
     def delta_of_study(self, commands: int = 2, blocks: Blocks | None = None) -> float:
         """What remains for the answer."""
-        if self.errs_by_half:
-            return self.delta
         return round(self.delta - self.delta_of_pauses - self.delta_of_ratios(commands, blocks), 15)
 
 
@@ -218,14 +198,6 @@ def is_benchmark(question: Question, commands: int, blocks: Blocks | None = None
     if is_alone and blocks is not None:
         raise InvalidInput("--on", "several machines", "one command alone is measured on one machine")
     return is_alone
-
-
-def continued(plan: Plan, before: Plan, question: Question) -> Plan:
-    """The plan of a race that goes on. Without a stated number of runs, its budget stays as it is. Earlier versions
-    kept less of delta for other claims than the answer, or nothing: these come on top of it."""
-    budget = before.budget if question.runs is None else plan.budget
-    delta = before.delta if before.delta in question.earlier_deltas else plan.delta
-    return dataclasses.replace(plan, budget=budget, delta=delta, arm_word=before.arm_word)
 
 
 def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]) -> dict[str, float]:
@@ -310,8 +282,7 @@ def plan_of(
         delta=question.delta_of_study(len(arms), blocks),
         budget=None if question.runs is None else Budget(tests=question.runs),
         baseline=question.baseline,
-        goal="any feasible" if question.is_gate and question.rules > 1 else "best",
-        rules=question.rules,
+        goal="any feasible" if question.is_gate else "best",
     )
 
 
@@ -333,17 +304,6 @@ def blocks_of(commands: int, machines: int, runs_per_machine: int | None) -> Blo
         raise InvalidInput(field, value, reason)
     # A block has room for a baseline, even if it is one of two commands.
     return Blocks(ROUND if runs_per_machine is None else MACHINE, size=max(size, 3))
-
-
-def question_as_stored(question: Question, kept: Plan) -> Question:
-    """The question that an existing study answers, by its rules. Studies of earlier versions limit the mean of memory
-    and output, not the median."""
-    limits = tuple(
-        dataclasses.replace(limit, quantile=None) if limit.quantile == 0.5 and not part.noise.is_share else limit
-        for limit, part in zip(question.limits, kept.constraints, strict=False)
-    )
-    stored = dataclasses.replace(question, rules=kept.rules)
-    return dataclasses.replace(stored, limits=limits) if len(limits) == len(question.limits) else stored
 
 
 def check_memory_floor(question: Question, before: float, now: float) -> None:

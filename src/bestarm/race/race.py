@@ -28,10 +28,8 @@ from bestarm.race.plans import (
     ceilings_in,
     ceilings_of,
     check_memory_floor,
-    continued,
     is_benchmark,
     plan_of,
-    question_as_stored,
     runs_of_one,
     timeout_for,
 )
@@ -121,7 +119,6 @@ class Race:
                 if self._is_sample and not self._run_log.about:
                     reason = "does not keep which machines were used; --fresh starts over"
                     raise InvalidInput("--db", self._storage.url, reason)
-                self._question = question_as_stored(self._question, before.plan)
             self._measure_memory_floor()
             is_decided = before is not None and self._timeout is not None and before.status().state in DECIDED
             is_over = is_decided and not self._lacking
@@ -141,7 +138,6 @@ class Race:
             least = runs_of_one(largest["time"], self._question, self._conditions.most_runs)
             self._conditions = dataclasses.replace(self._conditions, least_runs=least)
         plan = self._plan(self._ceilings)
-        plan = plan if before is None else continued(plan, before.plan, self._question)
         study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts over")
         study._heeds_remarks = False
         about = {
@@ -196,7 +192,7 @@ class Race:
     def _measure_memory_floor(self) -> None:
         """Measure the floor below which memory cannot be seen. A limit below it cannot be decided."""
         now = max(self._machines.each(lambda runner: runner.floor()).values())
-        self._run_log.floor = self._run_log.floor_before(now)
+        self._run_log.floor = float(self._run_log.about.get("memory_floor", now))
         check_memory_floor(self._question, self._run_log.floor, now)
 
     @property

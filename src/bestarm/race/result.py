@@ -85,10 +85,7 @@ class RaceResult:
     def delta(self) -> float:
         """A bound on the probability that anything is wrong: the verdict, what it says of pauses, or the interval of a
         ratio. Each has its share."""
-        question = self.question
-        if question.errs_by_half:
-            return self.plan.delta
-        return round(self.plan.delta + question.delta_of_pauses + self.delta_of_ratios, 15)
+        return self.question.delta
 
     @property
     def delta_of_ratios(self) -> float:
@@ -166,20 +163,17 @@ class RaceResult:
 
     @property
     def _found_by_study(self) -> Found:
-        """A gate is refuted if the answer is the baseline: then the candidate fails a limit."""
-        status, question = self.status, self.question
         if self.is_benchmark:
             return "measured"
-        if status.state not in DECIDED:
+        if self.status.state not in DECIDED:
             return "undecided"
-        is_refuted = status.answer is None or (question.is_gate and status.answer == question.baseline)
-        return "refuted" if is_refuted else "certified"
+        return "refuted" if self.status.answer is None else "certified"
 
     def _favored(self, found: Found) -> tuple[str, ...]:
         """The commands whose pauses could make a verdict wrong, because it rests on symmetry. The winner may be slower
         than it seems. So may the baseline, where another command fails a limit relative to it."""
         question, arms = self.question, self.status.arms
-        if not question.rests_on_symmetry or len(arms) < 2 or found == "undecided":
+        if not question.symmetric or len(arms) < 2 or found == "undecided":
             return ()
         answer, baseline = self.status.answer, question.baseline
         places = range(1, len(question.limits) + 1)

@@ -38,8 +38,6 @@ def file_beside(db: str, study: str) -> Path | None:
     return path.with_name(f"{path.name}.{plain}-{digest}.runs.jsonl")
 
 
-_FLOOR_BEFORE = 16e6
-"""Bytes of memory below which earlier versions could not tell programs apart. They did not record it."""
 _LATER = 10**12
 """Higher numbers are no numbers of tests."""
 
@@ -77,10 +75,6 @@ class RunLog:
             self.about = {**about, **noted}
             self._write({"about": self.about})
             return
-        if "cutoffs" in noted and "cutoffs" not in self.about:
-            # Earlier versions did not know what a pause is.
-            self.about["cutoffs"] = noted["cutoffs"]
-            self._write({"about": self.about})
         for field, value in about.items():
             if self.about.get(field) != value:
                 before = json.dumps(self.about.get(field), ensure_ascii=False)
@@ -96,10 +90,6 @@ class RunLog:
     def add_later(self, command: str, run: Run) -> None:
         """Add a run that was made when the study had its answer, and is no test of it."""
         self.add(max([_LATER, *self.runs]) + 1, command, run)
-
-    def floor_before(self, now: float) -> float:
-        """The floor of memory when the race began; of a new race that of `now`."""
-        return float(self.about.get("memory_floor", _FLOOR_BEFORE)) if self.about else now
 
     @property
     def made(self) -> Counter[str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bestarm.answer import finite
 from bestarm.kernel.state import UNFINISHED, Floats, Ints
 from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
@@ -121,17 +122,13 @@ class Forecast:
             "median_tests": self.median_tests,
             "p90_tests": self.p90_tests,
             "mean_cost": self.mean_cost,
-            "lower_bound": _finite(self.lower_bound),
-            "fixed_sample_tests": _finite(self.fixed_sample_tests),
+            "lower_bound": finite(self.lower_bound),
+            "fixed_sample_tests": finite(self.fixed_sample_tests),
             "unfinished": self.unfinished,
             "answers": self.answers,
             "per_metric": self.per_metric,
             "per_arm": self.per_arm,
         }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 class World(NamedTuple):

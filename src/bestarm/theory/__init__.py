@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.answer import finite, plain
 from bestarm.problem import Plan, Problem
 from bestarm.theory.allocation import oracle
 from bestarm.theory.bounds import divergence_bound, lower_bound, upper_bound
@@ -53,22 +54,18 @@ class Theory:
         """Plain data for JSON; what is infinite, or undefined because of it, or not computed, is None."""
         return {
             "answer": "none" if self.answer is None else self.answer,
-            "H": _finite(self.H),
-            "lower_bound": _finite(self.lower_bound),
-            "upper_bound": _finite(self.upper_bound),
-            "characteristic_time": _finite(self.characteristic_time),
-            "kl_bound": _finite(self.kl_bound),
-            "arms": [{key: _finite(entry) for key, entry in dataclasses.asdict(arm).items()} for arm in self.arms],
+            "H": finite(self.H),
+            "lower_bound": finite(self.lower_bound),
+            "upper_bound": finite(self.upper_bound),
+            "characteristic_time": finite(self.characteristic_time),
+            "kl_bound": finite(self.kl_bound),
+            "arms": plain(self.arms),
             "allocation": {
-                arm.name: {metric: _finite(float(share)) for metric, share in zip(self.metrics, row, strict=True)}
+                arm.name: plain(dict(zip(self.metrics, row.tolist(), strict=True)))
                 for arm, row in zip(self.arms, self.allocation, strict=True)
             },
             "not_computed": list(self.not_computed),
         }
-
-
-def _finite(entry: Any) -> Any:
-    return None if isinstance(entry, float) and not math.isfinite(entry) else entry
 
 
 def analyze(problem: Problem, delta: float) -> Theory:

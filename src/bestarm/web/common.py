@@ -62,6 +62,12 @@ READ = errors(*ALWAYS, 404, 422)
 CHANGE = errors(*ALWAYS, 400, 404, 408, 409, 413, 415, 422, 504)
 
 
+def file_of(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """An answer that is a file, of one of these types."""
+    forms = {"application/json": {"type": "object"}, XLSX: {"type": "string", "format": "binary"}}
+    return {200: {"content": {kind: {"schema": forms.get(kind, {"type": "string"})} for kind in kinds}}}
+
+
 BACKUP = "application/octet-stream"
 _FILES = {"csv": ("text/csv", XLSX), "backup": (BACKUP,)}
 """The types of the files that are sent to a route, by the end of its path."""

@@ -24,7 +24,7 @@ from bestarm.study.files.workbook import write_workbook
 from bestarm.study.intake.xlsx_file import XLSX
 from bestarm.study.reports.report import study_report
 from bestarm.validation import UNSTATED, NotFound
-from bestarm.web.common import READ, Key
+from bestarm.web.common import READ, Key, file_of
 from bestarm.web.shared import SharedStudy
 from bestarm.web.studies import ServedStudies, unless_gone
 
@@ -36,15 +36,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
 
     @router.get(
         "/studies/{study}/export",
-        responses={
-            200: {
-                "content": {
-                    "text/csv": {"schema": {"type": "string"}},
-                    "application/json": {"schema": {"type": "object"}},
-                }
-            },
-            **READ,
-        },
+        responses=file_of("text/csv", "application/json") | READ,
         response_class=StreamingResponse,
         tags=["downloads"],
     )
@@ -61,7 +53,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
 
     @router.get(
         "/studies/{study}/backup",
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **READ},
+        responses=file_of("text/plain") | READ,
         response_class=StreamingResponse,
         tags=["downloads"],
     )
@@ -75,15 +67,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
 
     @router.get(
         "/studies/{study}/sheet",
-        responses={
-            200: {
-                "content": {
-                    XLSX: {"schema": {"type": "string", "format": "binary"}},
-                    "text/csv": {"schema": {"type": "string"}},
-                }
-            },
-            **READ,
-        },
+        responses=file_of(XLSX, "text/csv") | READ,
         response_class=Response,
         tags=["downloads"],
     )
@@ -100,7 +84,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
 
     @router.get(
         "/studies/{study}/report",
-        responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}, **READ},
+        responses=file_of("text/html") | READ,
         response_class=Response,
         tags=["downloads"],
     )

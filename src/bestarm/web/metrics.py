@@ -27,7 +27,7 @@ from starlette.responses import Response
 from bestarm.analysis.status.status import StudyState
 from bestarm.storage.errors import StorageError
 from bestarm.web.access_log import LoggedRequest
-from bestarm.web.common import ALWAYS, StrictRoute, errors
+from bestarm.web.common import ALWAYS, StrictRoute, errors, file_of
 from bestarm.web.database_health import ANSWER_SECONDS, DatabaseHealth
 from bestarm.web.events import LiveUpdates
 from bestarm.web.studies import ServedStudies
@@ -127,7 +127,7 @@ def metrics_router(metrics: Metrics, served: ServedStudies, live: LiveUpdates, h
 
     @router.get(
         "/metrics",
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **errors(*ALWAYS)},
+        responses=file_of("text/plain") | errors(*ALWAYS),
         response_class=Response,
         tags=["service"],
     )

@@ -32,9 +32,6 @@ class TrustedProxies:
         names = [name.strip() for text in stated for name in text.split(",")]
         self._networks = [_network(name) for name in names]
 
-    def __bool__(self) -> bool:
-        return bool(self._networks)
-
     def __contains__(self, address: str) -> bool:
         try:
             parsed = ipaddress.ip_address(plain_address(address))

@@ -18,7 +18,7 @@ from bestarm.storage.projects import LONGEST_PROJECT
 from bestarm.study.files.backup import restore_backup, write_backup_of_all
 from bestarm.web import inputs, models
 from bestarm.web.access import who_asks
-from bestarm.web.common import ALWAYS, BACKUP, errors
+from bestarm.web.common import ALWAYS, BACKUP, errors, file_of
 from bestarm.web.downloads import attached, sent
 from bestarm.web.errors import Refusal, json_response
 from bestarm.web.events import LiveUpdates
@@ -41,7 +41,7 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
 
     @router.get(
         "/backup",
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **errors(*ALWAYS)},
+        responses=file_of("text/plain") | errors(*ALWAYS),
         response_class=StreamingResponse,
         tags=["downloads"],
     )
@@ -85,7 +85,7 @@ def add_wholesale(router: APIRouter, served: ServedStudies, live: LiveUpdates) -
 
     @router.get(
         "/audit",
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **errors(*ALWAYS)},
+        responses=file_of("text/plain") | errors(*ALWAYS),
         response_class=StreamingResponse,
         tags=["service"],
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import numpy as np
 
 from bestarm.analysis.charts.chart import Chart, Panel, Series
 from bestarm.analysis.charts.intervals import short
-from bestarm.analysis.charts.style import GRAY, PALETTE, new_figure, plain, tidy
-from bestarm.validation import InvalidInput
+from bestarm.analysis.charts.style import GRAY, PALETTE, new_figure, plain, pyplot, tidy
 
 _COLORS = (*PALETTE, GRAY, "#f0e442")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -24,19 +22,11 @@ _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 
 
 @functools.cache
-def _pyplot() -> Any:
-    """matplotlib without a screen, or one clear line if it is not installed."""
-    try:
-        matplotlib = importlib.import_module("matplotlib")
-    except ImportError:
-        raise InvalidInput("figures need matplotlib: pip install 'bestarm[plot]'") from None
-    matplotlib.use("Agg")
-    return importlib.import_module("matplotlib.pyplot")
-
-
-def require_plots() -> None:
-    """Raise an error now, not after hours of simulation, if figures cannot be drawn."""
-    _pyplot()
+def require_plots() -> Any:
+    """matplotlib without a screen. Raises an error now, not after hours of simulation, if it is not installed."""
+    plt = pyplot()
+    plt.switch_backend("Agg")
+    return plt
 
 
 def _styles(chart: Chart) -> dict[str, int]:
@@ -140,7 +130,7 @@ def draw(chart: Chart) -> Any:
 
 def save(chart: Chart, stem: Path) -> list[Path]:
     """Write the chart as PNG, SVG, PDF and CSV; returns the files."""
-    plt = _pyplot()
+    plt = require_plots()
     figure = draw(chart)
     files = [stem.with_suffix(suffix) for suffix in _DATES]
     for file in files:

@@ -10,9 +10,9 @@ import typer
 
 from bestarm.cli.shared.arguments import ColumnNames
 from bestarm.cli.shared.files import writing
-from bestarm.cli.shared.show import new_table, plain_console
+from bestarm.cli.shared.show import plain_console, print_gate
 from bestarm.errors import UNSTATED, InvalidInput
-from bestarm.texts import VOID_STYLE, shown
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.problem import Constraint
@@ -99,9 +99,9 @@ class LogOptions:
         exports: dict[str, str],
     ) -> LogGate:
         """Read the logs, decide, and show what it came to."""
+        from bestarm.race.logs import words
         from bestarm.race.logs.formats import read
         from bestarm.race.logs.gate import decide
-        from bestarm.race.logs.words import EXPORTS
 
         if not 0.0 < delta < 1.0:
             raise InvalidInput("--delta", delta, "must lie strictly between 0 and 1")
@@ -111,10 +111,15 @@ class LogOptions:
         logs = read(self.log_of_baseline, "--eval", columns), read(candidate, "LOG", columns)
         limits = self.constraints(logs, at_most, at_least)
         gate = decide(logs, limits, delta=delta, seed=seed, missing=self._missing(), after=self._earlier())
-        _print(gate, stderr="-" in exports.values())
+        is_aside = "-" in exports.values()
+        console = plain_console(stderr=is_aside)
+        console.print(shown(f"{words.sides(gate)}: {len(gate.pairs.items):,} items"), soft_wrap=True)
+        console.print()
+        numbers = ("baseline", "candidate", "apart", "for items like these")
+        print_gate(gate, words, "limit", "verdict", *numbers, stderr=is_aside)
         for kind, path in exports.items():
             with writing(Path(path)) as file:
-                file.write(EXPORTS[kind](gate) + "\n")
+                file.write(words.EXPORTS[kind](gate) + "\n")
         return gate
 
     def _missing(self) -> dict[str, float] | str | None:
@@ -146,23 +151,6 @@ class LogOptions:
         if not isinstance(found, dict) or not {"items", "digest"} <= found.keys():
             raise InvalidInput("--after", self.after, "is not what --export-json of a gate on logs wrote")
         return found
-
-
-def _print(gate: LogGate, *, stderr: bool) -> None:
-    from bestarm.race.logs.words import notes, rows, sides, verdict
-
-    console = plain_console(stderr=stderr)
-    numbers = ("baseline", "candidate", "apart", "for items like these")
-    table = new_table("limit", "verdict", *numbers, right=numbers)
-    for row in rows(gate):
-        table.add_row(*map(shown, row))
-    console.print(shown(f"{sides(gate)}: {len(gate.pairs.items):,} items"), soft_wrap=True)
-    console.print()
-    console.print(table)
-    console.print()
-    console.print(shown(verdict(gate)), soft_wrap=True, style=VOID_STYLE if gate.found == "void" else None)
-    for line in notes(gate):
-        console.print(f"  {shown(line)}", soft_wrap=True)
 
 
 def refuse_others(options: Any, allowed: tuple[str, ...], of: str) -> None:

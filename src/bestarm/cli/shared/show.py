@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bestarm.texts import shown, side_by_side
+from bestarm.texts import VOID_STYLE, shown, side_by_side
 
 WIDE = 100_000
 """Columns of a file or a pipe, where nothing wraps or is shortened."""
@@ -82,6 +82,18 @@ def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
     return table
+
+
+def print_gate(gate: Any, words: Any, *headings: str, stderr: bool) -> None:
+    """What a gate found, in the words of its module: a table with a row for each limit, the verdict, and notes."""
+    console, table = plain_console(stderr=stderr), new_table(*headings, right=headings[2:])
+    for row in words.rows(gate):
+        table.add_row(*map(shown, row))
+    console.print(table)
+    console.print()
+    console.print(shown(words.verdict(gate)), soft_wrap=True, style=VOID_STYLE if gate.found == "void" else None)
+    for line in words.notes(gate):
+        console.print(f"  {shown(line)}", soft_wrap=True)
 
 
 def rows_table(title: str, rows: Iterable[tuple[str, str]]) -> Table:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bestarm.cli.shared.files import stated_exports, writing
-from bestarm.cli.shared.show import counted, new_table, plain_console
+from bestarm.cli.shared.show import counted, plain_console, print_gate
 from bestarm.errors import UNSTATED, InvalidInput
-from bestarm.texts import VOID_STYLE, shown
 
 if TYPE_CHECKING:
     from bestarm.race.suites.gate import Comparison
@@ -75,6 +74,7 @@ class SuiteOptions:
         exports: dict[str, str],
     ) -> SuiteGate:
         """Run both programs, baseline first, in pairs, and show what it came to."""
+        from bestarm.race.suites import words
         from bestarm.race.suites.exports import EXPORTS
         from bestarm.race.suites.gate import AT_MOST, FIRST_RUNS, fewest_pairs, gate_suite
         from bestarm.race.suites.programs import Program
@@ -86,8 +86,8 @@ class SuiteOptions:
         baseline, candidate = (Program(one, kind, shell=shell, prepare=prepare) for one in commands)
         # A delta that is none is refused below.
         if pairs is not None and 0.0 < delta < 1.0 and pairs < (needed := fewest_pairs(delta)):
-            words = f"{counted(pairs, 'pair')} of runs {'is' if pairs == 1 else 'are'} too few for a certain verdict"
-            print(f"{words}, which takes {needed} or more", file=sys.stderr)
+            few = f"{counted(pairs, 'pair')} of runs {'is' if pairs == 1 else 'are'} too few for a certain verdict"
+            print(f"{few}, which takes {needed} or more", file=sys.stderr)
         with _progress() as watch:
             gate = gate_suite(
                 baseline.run,
@@ -102,7 +102,8 @@ class SuiteOptions:
                 seed=seed,
                 watch=watch,
             )
-        _print(gate, stderr="-" in files.values())
+        numbers = ("limit", "baseline", "candidate", "ratio")
+        print_gate(gate, words, "benchmark", "verdict", *numbers, stderr="-" in files.values())
         for name, path in files.items():
             with writing(Path(path)) as file:
                 file.write(EXPORTS[name](gate).rstrip("\n") + "\n")
@@ -151,21 +152,6 @@ def _progress() -> Iterator[Callable[[Comparison], None]]:
     finally:
         if console.is_terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _print(gate: SuiteGate, *, stderr: bool) -> None:
-    from bestarm.race.suites.words import notes, rows, verdict
-
-    console = plain_console(stderr=stderr)
-    numbers = ("limit", "baseline", "candidate", "ratio")
-    table = new_table("benchmark", "verdict", *numbers, right=numbers)
-    for row in rows(gate):
-        table.add_row(*map(shown, row))
-    console.print(table)
-    console.print()
-    console.print(shown(verdict(gate)), soft_wrap=True, style=VOID_STYLE if gate.found == "void" else None)
-    for line in notes(gate):
-        console.print(f"  {shown(line)}", soft_wrap=True)
 
 
 def commands_of(candidate: str, baseline: str | None) -> list[str]:

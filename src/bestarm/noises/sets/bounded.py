@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 
@@ -202,9 +201,6 @@ class BoundedSet(SetNoise):
     """The mean over a set of `items` values between `low` and `high`, each measured once."""
 
     name = "bounded-set"
-    label = "a mean over a set, within a range"
-    about = "The set's values lie between two limits; nothing else is known of them."
-    stated: ClassVar = {}
     kernels = kernels_of_set(bounded_evidence, bounded_ceiling, bounded_guess, scatter=scatter, keep=keep, note=note)
     kept = Bounded.kept + 4
     learns_scatter = True

@@ -8,7 +8,6 @@ random walk: after n items it has the variance of n M / (M - n) independent valu
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams, rounding_error
@@ -142,9 +141,6 @@ class GaussianSet(SetNoise):
     """The mean over a set of `items` normal values, each measured once."""
 
     name = "gaussian-set"
-    label = "a mean over a set, with known scatter"
-    about = "The set's values scatter like normal ones, with a standard deviation that you know."
-    stated: ClassVar = {}
     kernels = NoiseKernels(
         *(evidence, None, scatter, no_draw, ceiling),
         keep=keep,

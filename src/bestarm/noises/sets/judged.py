@@ -13,7 +13,6 @@ A judge that is worth nothing costs log(1 / 0.4), once.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Setting, Streams
@@ -197,8 +196,5 @@ class JudgedSet(BoundedSet):
     """The mean over a set of `items` values between `low` and `high`, each measured once, with scores of a judge."""
 
     name = "judged-set"
-    label = "a mean over a set, within a range, with the scores of a judge"
-    about = "The set's values lie between two limits, and so do the scores that a judge has given them before."
-    stated: ClassVar = {}
     kernels = kernels_of_set(_evidence_and_slope, _ceiling, _guess, scatter=scatter, keep=keep)
     kept = _FIRST + 2 * (len(SHARES) - 1) * BETS

@@ -13,7 +13,6 @@ the values in the bets on signs.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
@@ -144,9 +143,6 @@ class SymmetricSet(SetNoise):
     """The mean over a set of `items` normal values, each measured once; how much they scatter is learned."""
 
     name = "symmetric-set"
-    label = "a mean over a set, with unknown scatter"
-    about = "The set's values scatter like normal ones; you need not know how much."
-    stated: ClassVar = {}
     kernels = NoiseKernels(
         *(evidence, None, scatter, no_draw), keep=keep, pair=no_pair, end=end, radius=radius_from(end), note=note
     )

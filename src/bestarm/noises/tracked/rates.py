@@ -158,8 +158,6 @@ class TrackedRates(Bernoulli):
     """Observations are 0 or 1; the evidence is asymptotically that of a known alternative."""
 
     name = "tracked-rates"
-    label = "yes or no (0 or 1)"
-    about = "Each result is 0 or 1; the mean is a rate."
     kernels = Bernoulli.kernels._replace(
         evidence=evidence,
         evidence_and_slope=evidence_and_slope,

@@ -16,7 +16,6 @@ from bestarm.evidence.claims import constraint_evidence, excess_of, room_of
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.random import normal
 from bestarm.kernel.state import (
-    FIRST_RULES,
     NONE,
     ON_ITEMS,
     Batch,
@@ -240,13 +239,12 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Flags, certified: F
         cases[arm] = -math.inf
         if rejected[arm] == 0:
             handicap = setting.level[arm] + log_delta
-            rejecting = setting.level[arm] if setting.rules == FIRST_RULES else setting.rejecting[arm]
             cases[arm] = math.inf
             for metric in range(1, metrics):
                 if certified[arm, metric] == 0:
                     evidence = constraint_evidence(setting, streams, arm, metric, BELOW)
                     cases[arm] = lesser(cases[arm], evidence - handicap)
-            none = lesser(none, violation(setting, streams, arm) - (rejecting + log_delta))
+            none = lesser(none, violation(setting, streams, arm) - (setting.rejecting[arm] + log_delta))
     return none
 
 

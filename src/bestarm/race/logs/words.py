@@ -12,7 +12,7 @@ import numpy as np
 from bestarm.analysis.health.checks import has_wide_range
 from bestarm.analysis.health.watch import WIDE_RANGE
 from bestarm.analysis.standing.arms import MetricStanding
-from bestarm.answer import void_words
+from bestarm.answer import finite, void_words
 from bestarm.race.logs.gate import BASELINE, CANDIDATE, LogGate
 from bestarm.race.logs.limits import label
 from bestarm.race.tables import markdown_table
@@ -151,9 +151,9 @@ def to_dict(gate: LogGate) -> dict[str, Any]:
                 "metric": limit.metric,
                 "means_of_these_items": dict(zip((BASELINE, CANDIDATE), means, strict=True)),
                 "relative": bool(limit.relative_to_baseline),
-                "when_decided": {BASELINE: _finite(base.mean), CANDIDATE: _finite(stands.mean)},
+                "when_decided": {BASELINE: finite(base.mean), CANDIDATE: finite(stands.mean)},
                 # The limits of the difference to the baseline, if it is relative.
-                "interval": [*map(_finite, ends)],
+                "interval": [*map(finite, ends)],
             }
         )
     return {
@@ -170,8 +170,8 @@ def to_dict(gate: LogGate) -> dict[str, Any]:
         "more_items": more
         and {
             "continuations": more.runs,
-            "half_within": _finite(more.half),
-            "nine_in_ten_within": _finite(more.most),
+            "half_within": finite(more.half),
+            "nine_in_ten_within": finite(more.most),
             "given_up_at": more.limit,
             "certified": more.certified,
             "refuted": more.refuted,
@@ -184,10 +184,6 @@ def to_dict(gate: LogGate) -> dict[str, Any]:
         "items": [*pairs.items],
         "digest": pairs.digests[-1],
     }
-
-
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
 
 
 def as_markdown(gate: LogGate) -> str:

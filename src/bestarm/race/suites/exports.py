@@ -13,17 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from bestarm.answer import plain
+from bestarm.answer import finite, plain
 from bestarm.race.suites.result import Standing, SuiteGate
 from bestarm.race.suites.words import limit_words, notes, ratio_words, rows, verdict
 from bestarm.race.tables import markdown_table
 
 _NS = 1e9
 _ALONE = {"absent": "only the baseline has it", "new": "only the candidate has it"}
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def _programs(one: Standing) -> Iterator[tuple[str, tuple[float, ...]]]:
@@ -55,7 +51,7 @@ def as_json(gate: SuiteGate) -> str:
 
 def to_dict(gate: SuiteGate) -> dict[str, Any]:
     """The verdicts and what they rest on."""
-    ratio, low, high = map(_finite, gate.geometric_mean)
+    ratio, low, high = map(finite, gate.geometric_mean)
     return {
         "found": gate.found,
         "decided": gate.decided,
@@ -71,9 +67,9 @@ def to_dict(gate: SuiteGate) -> dict[str, Any]:
             {
                 "name": one.name,
                 "verdict": one.verdict,
-                "limit": _finite(one.limit),
-                "ratio": _finite(one.ratio),
-                "interval": [_finite(one.low), _finite(one.high)],
+                "limit": finite(one.limit),
+                "ratio": finite(one.ratio),
+                "interval": [finite(one.low), finite(one.high)],
                 "pauses_rarer_than": one.pauses_rarer_than,
                 "paused": [*one.paused],
                 "withheld": one.withheld or None,

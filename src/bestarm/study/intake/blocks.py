@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from bestarm.problem.blocks import MOST_TESTS_OF_BLOCK, BlockOrder, Blocks, repl
 from bestarm.problem.items import random_order
 from bestarm.storage.base import Entries, Rounds
 from bestarm.storage.errors import BlockTaken, BlockUnfinished
-from bestarm.study.intake.items import MeasuredItems, Stream, Taken
+from bestarm.study.intake.items import MeasuredItems, Stream
 from bestarm.validation import UNSTATED, InvalidInput
 
 
@@ -44,12 +44,6 @@ class MeasuredBlocks:
     def enter(self, entries: Entries) -> None:
         """Take in tests with their outcomes."""
         self._next = max(self._next, _after(entries.items.tolist()))
-
-    def taken(
-        self, out: Iterable[tuple[Stream, int | None]], late: Iterable[Entries], some: Collection[Stream] | None = None
-    ) -> dict[Stream, Taken]:
-        """A test of a block is planned with its place, and no other can have it."""
-        return {}
 
     def next_number(self, out: Iterable[tuple[Stream, int | None]], late: Iterable[Entries]) -> int:
         """The number of the next block, where `out` are tests without a result, and `late` have one that has not
@@ -148,12 +142,13 @@ def whole_rounds(parts: Iterable[Entries]) -> Iterator[Entries]:
         entries = part if rest is None else joined(rest, part)
         ends = np.flatnonzero(entries.ends)
         size = int(ends[-1]) + 1 if len(ends) else 0
-        rest = _sliced(entries, slice(size, None))
+        rest = some_of(entries, slice(size, None))
         if size:
-            yield _sliced(entries, slice(size))
+            yield some_of(entries, slice(size))
 
 
-def _sliced(entries: Entries, rows: slice | Ints) -> Entries:
+def some_of(entries: Entries, rows: slice | Ints | Flags) -> Entries:
+    """Some of the entries. Columns that are not there stay so."""
     columns: list[Any] = [column[rows] if len(column) else column for column in entries]
     return Entries(*columns)
 
@@ -182,7 +177,7 @@ def to_watch(blocks: Blocks, results: Entries) -> Entries:
     places, issued = results.items.copy(), numbers.astype(np.float64)
     places[known] = numbers[known] * MOST_TESTS_OF_BLOCK + rank
     watched = known if blocks.same_for_all else known[rank == 0]
-    return _sliced(results._replace(items=places, issued=issued), watched)
+    return some_of(results._replace(items=places, issued=issued), watched)
 
 
 def _ranks(streams: Ints) -> Ints:

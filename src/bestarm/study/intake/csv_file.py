@@ -10,8 +10,8 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
 
 from bestarm.parsing import Decimals, too_large
 from bestarm.study.intake.results_file import BadLines, ResultsFile
@@ -80,19 +80,8 @@ class CsvFile(ResultsFile):
     `begun` is what has been read from the file already.
     """
 
-    def __init__(
-        self,
-        data: bytes | BinaryIO,
-        name: str,
-        *,
-        metrics: Sequence[str] = (),
-        items: bool = False,
-        headings: Mapping[str, str] | None = None,
-        ignored: Collection[str] = (),
-        study: str = "",
-        begun: bytes = b"",
-    ) -> None:
-        super().__init__(name, metrics, items, headings or {}, ignored, study)
+    def __init__(self, data: bytes | BinaryIO, name: str, *, begun: bytes = b"", **known: Any) -> None:
+        super().__init__(name, **known)
         self._bytes = _Bytes(io.BytesIO(data) if isinstance(data, bytes) else data, name, begun)
         # Line ends are left as they are, since some are inside quotes.
         self._text = io.TextIOWrapper(self._bytes, "utf-8-sig", newline="")

@@ -102,9 +102,9 @@ class ResultsFile(abc.ABC):
     def __init__(
         self,
         name: str,
-        metrics: Sequence[str],
-        items: bool,
-        headings: Mapping[str, str],
+        metrics: Sequence[str] = (),
+        items: bool = False,
+        headings: Mapping[str, str] = {},
         ignored: Collection[str] = (),
         study: str = "",
     ) -> None:

@@ -14,7 +14,7 @@ import io
 import itertools
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bestarm.parsing import Cell, Decimals
@@ -58,18 +58,8 @@ class XlsxFile(ResultsFile):
 
     noun = "row"
 
-    def __init__(
-        self,
-        data: bytes,
-        name: str,
-        *,
-        metrics: Sequence[str] = (),
-        items: bool = False,
-        headings: Mapping[str, str] | None = None,
-        ignored: Collection[str] = (),
-        study: str = "",
-    ) -> None:
-        super().__init__(name, metrics, items, headings or {}, ignored, study)
+    def __init__(self, data: bytes, name: str, **known: Any) -> None:
+        super().__init__(name, **known)
         self._digest = hashlib.sha256(data).hexdigest()
         self.decimals = Decimals(";")
         self.about: dict[str, str] = {}

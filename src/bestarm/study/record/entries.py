@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from bestarm.storage.base import Entries
+from bestarm.study.intake.blocks import some_of
 
 
 def tests_of(parts: Iterable[Entries]) -> list[tuple[int, int]]:
@@ -27,12 +27,6 @@ def unasked_in(entries: Entries) -> int:
     return int(entries.given[has_result].sum()) if len(entries.given) else 0
 
 
-def some_of(entries: Entries, rows: Any) -> Entries:
-    """Some of the entries. Columns that are not there stay so."""
-    columns: list[Any] = [column[rows] if len(column) else column for column in entries]
-    return Entries(*columns)
-
-
 def cut(parts: Iterable[Entries], looks: Iterable[int]) -> Iterator[Entries]:
     """The parts in pieces that end where to look."""
     start = 0
@@ -40,6 +34,5 @@ def cut(parts: Iterable[Entries], looks: Iterable[int]) -> Iterator[Entries]:
         end = start + len(part.ids)
         edges = [start, *(look for look in looks if start < look < end), end]
         for first, last in itertools.pairwise(edges):
-            columns: list[Any] = [column[first - start : last - start] for column in part]
-            yield Entries(*columns)
+            yield some_of(part, slice(first - start, last - start))
         start = end

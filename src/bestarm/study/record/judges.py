@@ -18,7 +18,7 @@ from bestarm.problem import Plan
 from bestarm.problem.items import ItemOrder, count_of
 from bestarm.storage.base import Entries
 from bestarm.storage.columns import Columns
-from bestarm.study.record.entries import some_of
+from bestarm.study.intake.blocks import some_of
 from bestarm.validation import InvalidInput
 
 

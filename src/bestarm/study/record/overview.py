@@ -15,14 +15,13 @@ from bestarm.analysis.status.status import Status, basis_of
 from bestarm.analysis.status.waiting import Awaited, HeldResults, is_unresolved
 from bestarm.answer import Answer, Difference
 from bestarm.kernel.state import Ints
-from bestarm.storage.base import Pending
+from bestarm.storage.base import Issued, Pending
 from bestarm.study.forecast.continuations import simulate_continuations
 from bestarm.study.intake.items import MeasuredItems
 from bestarm.study.record.clock import ends_at
 from bestarm.study.record.conclusion import answer_of, status_of
 from bestarm.study.record.entries import tests_of
 from bestarm.study.record.follower import Follower
-from bestarm.study.record.held import about_held
 from bestarm.study.record.seeds import seeds_of
 
 
@@ -102,9 +101,14 @@ class Overview(Follower):
         return self._decider.policy.streams.items.reached
 
     def _about_held(self) -> HeldResults | None:
-        if not isinstance(self._items, MeasuredItems):
+        """Results on items whose turn has not come, and the item that they wait for."""
+        items = self._items
+        if not isinstance(items, MeasuredItems) or not (rows := items.held(self._reached)):
             return None
-        return about_held(self._items, self._reached, self._test, self._pending())
+        wanted = rows[0].arm, rows[0].metric, items.waits_for(rows[0], self._reached)
+        test = next((row.id for row in self._pending() if (row.arm, row.metric, row.item) == wanted), None)
+        missing = self._test(Issued(0, *wanted))
+        return HeldResults.of(len(rows), f"{missing.metric} of {missing.arm} on {missing.item}", test)
 
     def differences(self, arm: str | None = None) -> dict[str, Difference]:
         """By how much, at least and at most, `arm` performs better than each other arm, in the objective's units: by

@@ -7,8 +7,7 @@ import numpy as np
 from bestarm.kernel.state import ABSENT, Floats, Slices
 from bestarm.policies.base import Policy
 from bestarm.storage.base import Entries
-from bestarm.study.intake.blocks import joined
-from bestarm.study.record.entries import some_of
+from bestarm.study.intake.blocks import joined, some_of
 
 
 class InTurn:
