@@ -81,7 +81,7 @@ def test_bets_on_sub_gaussian_results_rarely_reach_a_level(name: str) -> None:
     four checks."""
     rng = np.random.default_rng(1)
     drawn = 7.0 + SYMMETRIC[name](rng, (150, 84))
-    assert max(shares([peaks(SubGaussianBets(1, 1.0), results_of(row)) for row in drawn]).values()) <= 34 / 150
+    assert max(shares([peaks(SubGaussianBets(1.0), results_of(row)) for row in drawn]).values()) <= 34 / 150
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
@@ -90,7 +90,7 @@ def test_bets_on_symmetric_results_rarely_reach_a_level(name: str) -> None:
     five checks."""
     rng = np.random.default_rng(2)
     drawn = 3.0 + SYMMETRIC[name](rng, (60, 84))
-    found = [peaks(SymmetricBets(1), results_of(row), every=14) for row in drawn]
+    found = [peaks(SymmetricBets(), results_of(row), every=14) for row in drawn]
     assert max(shares(found).values()) <= 17 / 60
 
 
@@ -101,7 +101,7 @@ def test_bets_on_the_order_of_exchangeable_results_rarely_reach_a_level(ties: bo
     found = []
     for _ in range(150):
         values = rng.integers(0, 2, 84).astype(float) if ties else rng.standard_t(2, 84)
-        found.append(peaks(RankBets(1, rng.random, own_groups=True), results_of(values)))
+        found.append(peaks(RankBets(rng.random, own_groups=True), results_of(values)))
     assert max(shares(found).values()) <= 34 / 150
 
 
@@ -139,7 +139,7 @@ def test_sub_gaussian_evidence_is_the_least_over_all_means() -> None:
     """The formula, by numerical integration over c and minimization over the mean."""
     rng = np.random.default_rng(4)
     results = results_of(0.9 * rng.standard_normal(30))
-    engine = SubGaussianBets(1, 1.0)
+    engine = SubGaussianBets(1.0)
     for result in results:
         engine.enter(result)
     weights, values = weights_of(results, -1.0)
@@ -162,7 +162,7 @@ def test_sub_gaussian_evidence_is_the_least_over_all_means() -> None:
 def test_symmetric_evidence_is_the_least_over_all_means() -> None:
     """The bets at every mean, by their definition, on a fine grid: none is less, and the least is reached."""
     rng = np.random.default_rng(5)
-    engine = SymmetricBets(1)
+    engine = SymmetricBets()
     for result in results_of(rng.standard_normal(40)):
         engine.enter(result)
     stream = engine._streams[0]
@@ -193,7 +193,7 @@ def test_symmetric_evidence_is_the_least_over_all_means() -> None:
 def test_symmetric_evidence_is_no_larger_at_means_that_are_results() -> None:
     """Of whole numbers several bets step at once. At such a mean, a result that equals it wins nothing."""
     rng = np.random.default_rng(6)
-    engine = SymmetricBets(1)
+    engine = SymmetricBets()
     for result in results_of(rng.integers(0, 3, 40).astype(float)):
         engine.enter(result)
     stream = engine._streams[0]
@@ -255,17 +255,20 @@ def test_arms_together_reach_a_level_rarely() -> None:
     for arms in (1, 3, 30):
         chance = 0.05 / arms
         won = np.where(rng.random((20_000, arms)) < chance, -math.log(chance), -1e9)
-        assert (jointly(won) >= math.log(20.0)).mean() <= 0.056
+        assert (jointly(won, arms) >= math.log(20.0)).mean() <= 0.056
         peak = rng.exponential(size=(20_000, 1)) * np.ones(arms)  # 1/U, the worst largest value
-        assert (in_any(peak) >= math.log(20.0)).mean() <= 0.056
+        assert (in_any(peak, arms) >= math.log(20.0)).mean() <= 0.056
 
 
 def test_evidence_that_arms_share_adds_up_and_idle_arms_cost_little() -> None:
-    assert float(jointly(np.full(4, math.log(1e3)))) > math.log(1e11)
+    assert float(jointly(np.full(4, math.log(1e3)), 4)) > math.log(1e11)
     one = np.zeros(1000)
     one[17] = math.log(1e12)
-    assert float(jointly(one)) > math.log(1e8)
-    assert float(in_any(one)) == pytest.approx(math.log(1e9))
+    assert float(jointly(one, 1000)) > math.log(1e8)
+    assert float(in_any(one, 1000)) == pytest.approx(math.log(1e9))
+    # Arms without results need not be there.
+    assert float(jointly(one[17:18], 1000)) == pytest.approx(float(jointly(one, 1000)))
+    assert float(in_any(one[17:18], 1000)) == float(in_any(one, 1000))
     assert float(log_mean(np.array([0.0, math.log(3.0)]))) == pytest.approx(math.log(2.0))
 
 

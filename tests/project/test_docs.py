@@ -175,10 +175,10 @@ def test_the_study_file_page_has_every_key_and_no_other() -> None:
     study, parts, arms = re.findall(r"^\| key \|.*?\n\n", page, flags=re.DOTALL | re.MULTILINE)
 
     def keys(table: str) -> set[str]:
-        return {key for row in table.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[1])}
+        return {key for row in table.strip().splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[1])}
 
     def fields(*kinds: type) -> set[str]:
-        return {field.name for kind in kinds for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        return {field.name for kind in kinds for field in dataclasses.fields(kind)}
 
     assert keys(study) == fields(ba.Plan)
     assert keys(parts) == fields(type(plan.objective), type(plan.constraints[0]))

@@ -33,7 +33,7 @@ _OWN = 2.0
 _LARGEST_RESIDUAL = 3.0
 
 Won = dict[str, Floats]
-"""By kind of check, the logarithm of what its bets have won: [bet, sign, column, arm]."""
+"""By kind of check, the logarithm of what its bets have won: [bet, sign, column, arm], arms with results alone."""
 
 
 class OrderCheck(NamedTuple):
@@ -129,14 +129,20 @@ class Bets(abc.ABC):
     `contradicts` says whether they only win if an assumption of the guarantee does not hold.
     """
 
-    def __init__(self, arms: int, *, start: float = -1.0, own_groups: bool = False, contradicts: bool = True) -> None:
-        self._arms = arms
+    _streams: Mapping[int, StreamState]
+
+    def __init__(self, *, start: float = -1.0, own_groups: bool = False, contradicts: bool = True) -> None:
         self._weights = Weights(start=start, own_groups=own_groups)
         self.contradicts = contradicts
 
     @abc.abstractmethod
     def enter(self, result: Result) -> None:
         """Take in the next result."""
+
+    @property
+    def arms(self) -> list[int]:
+        """The arms that have results. Of a hundred thousand arms most have none, and nothing was bet on them."""
+        return sorted(self._streams)
 
     @abc.abstractmethod
     def won(self) -> Won:
@@ -248,12 +254,12 @@ class _Sums(StreamState):
         self.x += counts * x
 
 
-def _table(streams: Mapping[int, _Sums], arms: int, name: str) -> Floats:
-    """[column, arm]: one of the sums."""
-    found = np.zeros((ORDER_CHECKS[-1].last, arms))
-    for arm, stream in streams.items():
+def _table(streams: Sequence[_Sums], name: str) -> Floats:
+    """[column, stream]: one of the sums."""
+    found = np.zeros((ORDER_CHECKS[-1].last, len(streams)))
+    for k, stream in enumerate(streams):
         sums = getattr(stream, name)
-        found[: len(sums), arm] = sums
+        found[: len(sums), k] = sums
     return found
 
 
@@ -273,8 +279,8 @@ class SubGaussianBets(Bets):
     follow count less, and scatter is not taken for something else.
     """
 
-    def __init__(self, arms: int, sigma: float) -> None:
-        super().__init__(arms)
+    def __init__(self, sigma: float) -> None:
+        super().__init__()
         self._inverse = 1.0 / sigma
         self._streams: dict[int, _Sums] = {}
         self._scale = Scale()
@@ -291,10 +297,9 @@ class SubGaussianBets(Bets):
 
     def won(self) -> Won:
         names = ("weights", "weights_squared", "weighted")
-        weights, squared, weighted = (_table(self._streams, self._arms, name) for name in names)
-        counted, total = np.zeros(self._arms), np.zeros(self._arms)
-        for arm, stream in self._streams.items():
-            counted[arm], total[arm] = stream.counted, stream.x
+        streams = [self._streams[arm] for arm in self.arms]
+        weights, squared, weighted = (_table(streams, name) for name in names)
+        counted, total = (np.array([getattr(stream, name) for stream in streams]) for name in ("counted", "x"))
         mean = np.divide(weights, counted, out=np.zeros_like(weights), where=counted > 0.0)
         around, centered = np.maximum(squared - weights * mean, 0.0), weighted - total * mean
         found: Won = {}
@@ -307,8 +312,8 @@ class SubGaussianBets(Bets):
 class RankBets(Bets):
     """Bets on the ranks of results that are exchangeable within their stream."""
 
-    def __init__(self, arms: int, draw: Callable[[], float], *, own_groups: bool, contradicts: bool = True) -> None:
-        super().__init__(arms, start=0.0, own_groups=own_groups, contradicts=contradicts)
+    def __init__(self, draw: Callable[[], float], *, own_groups: bool, contradicts: bool = True) -> None:
+        super().__init__(start=0.0, own_groups=own_groups, contradicts=contradicts)
         self._draw = draw
         self._streams: defaultdict[int, _Sums] = defaultdict(lambda: _Sums(0.0))
 
@@ -324,5 +329,6 @@ class RankBets(Bets):
         self._weights.update(stream, result, score if stream.count else 0.0)
 
     def won(self) -> Won:
-        squared, weighted = (_table(self._streams, self._arms, name) for name in ("weights_squared", "weighted"))
+        streams = [self._streams[arm] for arm in self.arms]
+        squared, weighted = (_table(streams, name) for name in ("weights_squared", "weighted"))
         return {check.kind: _won(check, weighted, squared) for check in ORDER_CHECKS}

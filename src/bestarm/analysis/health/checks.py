@@ -104,7 +104,7 @@ class MetricChecks:
 
     def __init__(self, problem: Problem, metric: int, log_level: float, draw: Callable[[], float]) -> None:
         part = self.part = problem.parts[metric]
-        noise, arms = part.noise, len(problem.arms)
+        noise, self._arms = part.noise, len(problem.arms)
         self._log_level = log_level
         self._has_items, self._repeats = problem.items is not None, problem.repeats
         self.results = 0
@@ -118,7 +118,7 @@ class MetricChecks:
         self._is_of_differences = is_compared and problem.blocks is not None
         factor = part.threshold if isinstance(part, Constraint) else 1.0
         sigma = (problem.noise_between(noise, factor) if self._is_of_differences else noise).stated_scatter
-        self.scatter = None if sigma is None or noise.is_exact else Scatter(arms, sigma, log_level)
+        self.scatter = None if sigma is None or noise.is_exact else Scatter(self._arms, sigma, log_level)
         # In repeated measurements, such as runs of a command, far values are counted as pauses.
         is_counted = self.scatter is not None or is_yes_or_no(noise) or self._repeats
         self._typical = None if is_counted else Typical()
@@ -129,26 +129,26 @@ class MetricChecks:
             is_arm = problem.baseline in problem.arm_names
             reference = problem.arm_names.index(problem.baseline or "") if is_arm else 0
             self._differences = Differences(reference, factor)
-        self._bets = [] if noise.is_exact else self._bets_on(noise, arms, draw)
+        self._bets = [] if noise.is_exact else self._bets_on(noise, draw)
         self._found: dict[tuple[str, bool], Finding] = {}
 
-    def _bets_on(self, noise: NoiseModel, arms: int, draw: Callable[[], float]) -> list[Bets]:
+    def _bets_on(self, noise: NoiseModel, draw: Callable[[], float]) -> list[Bets]:
         low, high = noise.range
         if self._has_items and self._repeats and noise.is_symmetric:
             # Items are drawn again and again, so that scatter may change from one to the next.
-            return [SymmetricBets(arms, own_groups=True)]
+            return [SymmetricBets(own_groups=True)]
         # The rest of a set drawn without repeats is not symmetric, given the values seen.
-        skewness = SymmetricBets(arms, only_skewness=True, contradicts=not self._has_items)
+        skewness = SymmetricBets(only_skewness=True, contradicts=not self._has_items)
         skewed = [skewness] if noise.is_symmetric else []
         if self._has_items:
-            return [RankBets(arms, draw, own_groups=True), *skewed]
+            return [RankBets(draw, own_groups=True), *skewed]
         if noise.stated_scatter is not None:
-            return [SubGaussianBets(arms, noise.stated_scatter), *skewed]
+            return [SubGaussianBets(noise.stated_scatter), *skewed]
         if noise.is_symmetric:
-            return [SymmetricBets(arms)]
+            return [SymmetricBets()]
         # For yes and no, only the rate can change.
-        ranged = [SubGaussianBets(arms, 0.5 * (high - low))] if math.isfinite(high - low) else []
-        ranks = [] if is_yes_or_no(noise) else [RankBets(arms, draw, own_groups=False, contradicts=False)]
+        ranged = [SubGaussianBets(0.5 * (high - low))] if math.isfinite(high - low) else []
+        ranks = [] if is_yes_or_no(noise) else [RankBets(draw, own_groups=False, contradicts=False)]
         return [*ranged, *ranks]
 
     def enter(self, result: Result) -> None:
@@ -189,32 +189,35 @@ class MetricChecks:
         with np.errstate(over="ignore", invalid="ignore"):
             for bets in self._bets:
                 for kind, won in bets.won().items():
-                    self._weigh(kind, bets.contradicts, won)
+                    self._weigh(kind, bets.contradicts, won, bets.arms)
             if self.scatter is not None:
-                self._weigh("scatter", True, self.scatter.won())
+                self._weigh("scatter", True, self.scatter.won(), self.scatter.arms)
 
-    def _weigh(self, kind: str, contradicts: bool, won: Floats) -> None:
-        """Note what bets have won, [bet, sign, column, arm], if it is more than ever."""
+    def _weigh(self, kind: str, contradicts: bool, won: Floats, arms: list[int]) -> None:
+        """Note what bets on these arms have won, [bet, sign, column, arm], if it is more than ever."""
+        if not arms:
+            return
         # An infinite value says nothing.
         won = np.where(np.isnan(won), -math.inf, won)
         # Ranks are independent in the history of their own arm, and no more is known of them.
         if self._has_items or not contradicts:
-            evidence = float(in_any(log_mean(won.reshape(-1, won.shape[-1]))))
+            evidence = float(in_any(log_mean(won.reshape(-1, len(arms))), self._arms))
         else:
-            evidence = float(log_mean(jointly(won).ravel()))
+            evidence = float(log_mean(jointly(won, self._arms).ravel()))
         best = self._found.get((kind, contradicts))
         if best is not None and evidence <= best.evidence:
             return
         of_arms = log_mean(won)
         sign, column = np.unravel_index(int(np.argmax(of_arms.sum(axis=-1))), of_arms.shape[:2])
-        arm = self._only_arm(won[:, sign, column].max(axis=0))
+        place = self._only_one(won[:, sign, column].max(axis=0))
+        arm = None if place is None else arms[place]
         self._found[kind, contradicts] = Finding(evidence, int(sign), int(column), arm)
 
-    def _only_arm(self, of_arms: Floats) -> int | None:
-        """The arm whose evidence suffices by itself, if there is one and no other shows any."""
+    def _only_one(self, of_arms: Floats) -> int | None:
+        """The place of the arm whose evidence suffices by itself, if there is one and no other shows any."""
         order = np.argsort(of_arms)
         is_alone = len(order) == 1 or of_arms[order[-2]] < math.log(20.0)
-        suffices = self._log_level + math.log(2 * len(order))
+        suffices = self._log_level + math.log(2 * self._arms)
         return int(order[-1]) if of_arms[order[-1]] >= suffices and is_alone else None
 
     def found(self, kind: str) -> tuple[Finding, bool] | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import defaultdict
 
 import numpy as np
 
@@ -24,12 +25,12 @@ from bestarm.analysis.health.bets import Result
 from bestarm.kernel.state import Floats
 
 
-def jointly(of_arms: Floats) -> Floats:
-    """The log-evidence of all arms together, if a result changes that of its own arm alone. The last axis is the arms.
+def jointly(of_arms: Floats, arms: int) -> Floats:
+    """The log-evidence of all `arms` together, if a result changes that of its own arm alone. The last axis is the arms
+    that have results.
 
     For every share w, Π_arms (1 - w + w M_arm) is a test supermartingale, and so is the mean over several w.
     """
-    arms = of_arms.shape[-1]
     # Evidence beyond all numbers is cut off: it suffices anyway.
     gain = np.expm1(np.minimum(of_arms, 600.0))
     shares = sorted({1.0 / (arms + 1.0), 0.5})
@@ -37,10 +38,10 @@ def jointly(of_arms: Floats) -> Floats:
     return log_mean(np.array([*mixed, of_arms.sum(axis=-1)]))
 
 
-def in_any(of_arms: Floats) -> Floats:
-    """The log-evidence in any of the arms, however they depend on each other, as on common items. The last axis is the
-    arms. That of one arm out of K reaches K/alpha with probability at most alpha/K."""
-    found: Floats = of_arms.max(axis=-1) - math.log(of_arms.shape[-1])
+def in_any(of_arms: Floats, arms: int) -> Floats:
+    """The log-evidence in any of the `arms`, however they depend on each other, as on common items. The last axis is
+    those that have results. That of one arm out of K reaches K/alpha with probability at most alpha/K."""
+    found: Floats = of_arms.max(axis=-1) - math.log(arms)
     return found
 
 
@@ -95,12 +96,13 @@ class Scatter:
 
     def __init__(self, arms: int, sigma: float, log_level: float) -> None:
         self.sigma = sigma
+        self._among = arms
         self._log_level = log_level
         self._inverse = 1.0 / sigma
         self._first: dict[int, float] = {}
         # All results of each arm, and those that do not lie too far off.
-        self._all = [_Squares() for _ in range(arms)]
-        self._kept = [_Squares() for _ in range(arms)]
+        self._all = defaultdict[int, _Squares](_Squares)
+        self._kept = defaultdict[int, _Squares](_Squares)
         self.outlier: Outlier | None = None
 
     def enter(self, result: Result) -> bool:
@@ -111,7 +113,7 @@ class Scatter:
         everything.add(x)
         # The mean of n results before scatters by 1 / sqrt(n). Half a square below 5 is never too far.
         half_square = 0.5 * off * off * (count - 1) / count
-        if half_square > 5.0 and half_square > log_outlier_limit(len(self._all), count) + self._log_level:
+        if half_square > 5.0 and half_square > log_outlier_limit(self._among, count) + self._log_level:
             if self.outlier is None:
                 self.outlier = Outlier(result.arm, result.test, result.value)
             self.outlier.count += 1
@@ -119,22 +121,28 @@ class Scatter:
         kept.add(x)
         return True
 
+    @property
+    def arms(self) -> list[int]:
+        """The arms that have results."""
+        return sorted(self._kept)
+
     def won(self) -> Floats:
         """[bet, sign, column, arm]: the logarithm of what bets on larger squares have won. A few typing errors are not
         scatter, so results too far off do not count."""
         bets = np.array(SQUARE_BETS).reshape(-1, 1, 1, 1)
-        squares = np.array([arm.squares for arm in self._kept])
-        counts = np.array([arm.count for arm in self._kept])
+        kept = [self._kept[arm] for arm in self.arms]
+        squares = np.array([one.squares for one in kept])
+        counts = np.array([one.count for one in kept])
         found: Floats = 0.5 * bets * squares + 0.5 * np.log1p(-bets) * counts
         return found
 
     def times(self, arm: int | None) -> float:
         """By how many sigmas results scatter: of one arm, or of all."""
-        arms = [one for one in (self._all if arm is None else [self._all[arm]]) if one.count > 1]
+        arms = [one for one in (self._all.values() if arm is None else [self._all[arm]]) if one.count > 1]
         return float(np.sqrt(sum(one.squares for one in arms) / sum(one.count - 1.0 for one in arms)))
 
     def largest(self, least: int) -> tuple[float, int]:
         """The largest scatter of an arm with at least this many results, and how many results such arms have."""
-        arms = [one for one in self._all if one.count >= least]
+        arms = [one for one in self._all.values() if one.count >= least]
         spreads = [float(np.sqrt(one.squares / (one.count - 1.0))) for one in arms]
         return max(spreads, default=0.0), sum(one.count for one in arms)

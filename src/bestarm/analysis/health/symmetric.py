@@ -47,10 +47,8 @@ class SymmetricBets(Bets):
     With `only_skewness`, nothing else is bet on.
     """
 
-    def __init__(
-        self, arms: int, *, only_skewness: bool = False, own_groups: bool = False, contradicts: bool = True
-    ) -> None:
-        super().__init__(arms, own_groups=own_groups, contradicts=contradicts)
+    def __init__(self, *, only_skewness: bool = False, own_groups: bool = False, contradicts: bool = True) -> None:
+        super().__init__(own_groups=own_groups, contradicts=contradicts)
         self._checks = () if only_skewness else ORDER_CHECKS
         self._streams: dict[int, _Values] = {}
         self._scale = Scale()
@@ -74,16 +72,17 @@ class SymmetricBets(Bets):
         self._weights.update(stream, result, residual)
 
     def won(self) -> Won:
+        arms = self.arms
         found: Won = {
-            check.kind: np.zeros((len(check.bets), len(check.signs), check.last - check.first, self._arms))
+            check.kind: np.zeros((len(check.bets), len(check.signs), check.last - check.first, len(arms)))
             for check in self._checks
         }
-        found["skewness"] = np.zeros((len(SKEWNESS), 2, 1, self._arms))
-        for arm, stream in self._streams.items():
+        found["skewness"] = np.zeros((len(SKEWNESS), 2, 1, len(arms)))
+        for k, stream in enumerate(self._streams[arm] for arm in arms):
             if len(stream.values) != stream.won[0]:
                 stream.won = len(stream.values), self._won(stream)
             for kind, won in stream.won[1].items():
-                found[kind][:, :, : won.shape[2], arm] = won
+                found[kind][:, :, : won.shape[2], k] = won
         return found
 
     def _won(self, stream: _Values) -> Won:

@@ -147,7 +147,7 @@ def whole_rounds(parts: Iterable[Entries]) -> Iterator[Entries]:
             yield some_of(entries, slice(size))
 
 
-def some_of(entries: Entries, rows: slice | Ints | Flags) -> Entries:
+def some_of(entries: Entries, rows: Any) -> Entries:
     """Some of the entries. Columns that are not there stay so."""
     columns: list[Any] = [column[rows] if len(column) else column for column in entries]
     return Entries(*columns)
