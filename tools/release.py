@@ -1,4 +1,4 @@
-"""Whether this checkout is fit to be released: `python tools/release.py 0.2.0`. Prints all that is in the way.
+"""Whether this checkout is fit to be released: `python tools/release.py 1.0.0`. Prints all that is in the way.
 
 It changes nothing and publishes nothing. Exit status 0 if nothing is in the way, else 1.
 """
@@ -103,7 +103,8 @@ def main() -> int:
     for fault in faults:
         print(fault)
     if not faults:
-        print(f"{version} can be released: .ci/run, git tag {version}, and upload what `python -m build` makes.")
+        tags = f"git tag {version}, git tag --force v{version.major} for workflows"
+        print(f"{version} can be released: .ci/run, {tags}, and upload what `python -m build` makes.")
     return 1 if faults else 0
 
 

@@ -97,7 +97,7 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -112,7 +112,7 @@ def stage(tmp_path: Path) -> Stage:
     pull_request = {"number": 7, "base": {"sha": "0" * 40}, "head": {"repo": {"full_name": "us/parse"}}}
     github = {"repository": "us/parse", "token": "secret", "event": {"pull_request": pull_request}}
     environment |= {"GITHUB_REPOSITORY": "us/parse"}
-    return Stage(work, environment, {"github": github}, {"OWNER/bestarm@1.0.0": ACTION})
+    return Stage(work, environment, {"github": github}, {"OWNER/bestarm@v1": ACTION})
 
 
 def put(program: Path, script: str) -> None:
@@ -146,7 +146,7 @@ def act(stage: Stage, **inputs: str) -> Acted:
     """The action alone, with what is at hand, and with a budget that is soon spent."""
     given = {"candidate": "python3 new/bench.py", "baseline": "python3 old/bench.py", "at-most": "time=1.5x\n\n"}
     given |= {"install": "none", "options": "--seed\n1"}
-    return stage.steps([{"uses": "OWNER/bestarm@1.0.0", "with": given | inputs}])
+    return stage.steps([{"uses": "OWNER/bestarm@v1", "with": given | inputs}])
 
 
 def test_the_action_passes_annotates_and_keeps_a_history(stage: Stage) -> None:
