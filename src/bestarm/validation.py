@@ -40,11 +40,14 @@ MOST_TESTS = 10**12
 
 _GROUPED = re.compile(r"\s*[+-]?[0-9]{1,3}([.,'’ \u00a0][0-9]{3})+([.,][0-9]*)?\s*")
 
+_UNKNOWN = "is not a known field"
+_FIELDS: set[str] = set()
+"""The fields of all that is checked here."""
 _WORDS = {
     "missing": "is missing",
     "missing_argument": "is missing",
-    "unexpected_keyword_argument": "is not a known field",
-    "extra_forbidden": "is not a known field",
+    "unexpected_keyword_argument": _UNKNOWN,
+    "extra_forbidden": _UNKNOWN,
     "string_type": "must be text",
     "dataclass_type": "must be a table of fields",
     "dict_type": "must be a table of fields",
@@ -81,7 +84,10 @@ def _reason(error: Any) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     words: str = _WORDS.get(error["type"], error["msg"])
-    return words.format(**error.get("ctx", {}))
+    import difflib  # rarely needed
+
+    near = difflib.get_close_matches(str(error["loc"][-1]).lower(), _FIELDS, 1, 0.7) if words == _UNKNOWN else []
+    return f"{words}; did you mean {near[0]!r}?" if near else words.format(**error.get("ctx", {}))
 
 
 def _sentence(error: Any, reason: str) -> str:
@@ -132,6 +138,7 @@ def value(cls: type[T]) -> type[T]:
     checked: Any = _pydantic_dataclass(frozen=True, config=config)(cls)
     make = checked.__init__
     names = [field.name for field in dataclasses.fields(checked) if not field.kw_only]
+    _FIELDS.update(field.name for field in dataclasses.fields(checked))
 
     @functools.wraps(make)
     def init(self: T, *args: Any, **fields: Any) -> None:

@@ -105,7 +105,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (plan_data(arms=[7]), 'arms[0] = 7: must be a name, as in "7", or an Arm'),
     (plan_data(arms="abc"), "arms = 'abc': must be a list"),
     (plan_data(arms=[{"name": 3}]), "arms[0].name = 3: must be text"),
-    (plan_data(arms=[{"name": "a", "mean": 3}]), "arms[0].mean = 3: is not a known field"),
+    (plan_data(arms=[{"name": "a", "mean": 3}]), "arms[0].mean = 3: is not a known field; did you mean 'means'?"),
     (plan_data(arms=[{"name": "a", "means": {"m": 1.5}}]), "arms[0].means['m'] = 1.5: must lie between 0 and 1"),
     (plan_data(arms=[{"name": "a", "means": {"m": math.nan}}]), "arms[0].means.m = nan: must be a finite number"),
     (
@@ -183,7 +183,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (plan_data(delta=0), "delta = 0: must lie strictly between 0 and 1"),
     (plan_data(delta=1), "delta = 1: must lie strictly between 0 and 1"),
     (plan_data(delta="small"), "delta = 'small': must be a number"),
-    (plan_data(bugdet=5), "bugdet = 5: is not a known field"),
+    (plan_data(bugdet=5), "bugdet = 5: is not a known field; did you mean 'budget'?"),
     ({"arms": ["a"]}, "objective is missing"),
 ]
 

@@ -26,6 +26,10 @@ def in_proportion(means: dict[str, float], sigma: float) -> Draw:
     return lambda command, rng: a_run(means[command] * rng.lognormvariate(0.0, sigma) / normal)
 
 
+EXCEPTION = r", except for (pauses|spikes) rarer than 1 in \d"
+"""What few runs do not show."""
+
+
 def test_the_leader_is_so_many_times_as_fast() -> None:
     outcome = race(in_proportion({"zstd": 0.04, "gzip": 0.2, "xz": 0.45}, 0.05), ["gzip", "zstd", "xz"], seed=1)
     line = closing_line(outcome)
@@ -36,7 +40,9 @@ def test_the_leader_is_so_many_times_as_fast() -> None:
     assert first.low <= 5.0 <= first.high < second.low <= 11.25 <= second.high
     ratio = r"\d+(\.\d)?"
     assert not list(ratio_lines(outcome))
-    assert re.fullmatch(rf"zstd is {ratio}× as fast as gzip .* and 1\d× as fast as xz \({ratio}–{ratio}×\)", line)
+    assert re.fullmatch(
+        rf"zstd is {ratio}× as fast as gzip .* and 1\d× as fast as xz \({ratio}–{ratio}×\){EXCEPTION}", line
+    )
 
 
 def test_it_says_where_ratios_are_not_those_of_all_runs() -> None:
@@ -59,7 +65,7 @@ def test_what_others_need_is_a_multiple(metric: str) -> None:
     outcome = race(draw, ["a", "b"], conditions=Conditions(timeout=20.0))
     asked = dataclasses.replace(outcome, question=dataclasses.replace(outcome.question, objective=metric))
     what = "memory" if metric == "memory" else "user time"
-    assert re.fullmatch(rf"b needs 3(\.\d)?× the {what} of a \(2.\d+–3.\d+×\)", str(closing_line(asked)))
+    assert re.fullmatch(rf"b needs 3(\.\d)?× the {what} of a \(2.\d+–3.\d+×\){EXCEPTION}", str(closing_line(asked)))
 
 
 def test_equal_commands_are_a_tie() -> None:
@@ -69,7 +75,7 @@ def test_equal_commands_are_a_tie() -> None:
     line = closing_line(settled)
     assert line is not None
     assert line.startswith("TIE: b is at most 3 ms slower than a, and they are within ")
-    assert line.endswith(" of each other; c is slower")
+    assert re.search(f" of each other; c is slower{EXCEPTION}$", line)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-4])
@@ -144,7 +150,7 @@ def test_a_command_over_a_limit_is_named() -> None:
     line = closing_line(race(draw, ["a", "b", "large"], ["memory=100MB"]))
     assert line is not None
     assert line.startswith("a is 2× as fast as b")
-    assert line.endswith("; large is over a limit")
+    assert re.search(f"; large is over a limit{EXCEPTION}$", line)
 
 
 def test_hopeless_commands_are_not_run_any_more() -> None:

@@ -149,7 +149,7 @@ def test_a_winner_that_paused_is_not_certified() -> None:
 def test_pauses_may_strike_both_alike() -> None:
     outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {3}, "old": {5}}))
     assert outcome.found == "certified"
-    assert "; taken to strike all alike), with 95%" in verdict(outcome)
+    assert "), with 95%" in verdict(outcome)
     assert outcome.conclusion.pauses_rarer_than is None
     assert any(line.startswith("Counted as pauses: more than ") for line in note_lines(outcome))
 

@@ -268,14 +268,20 @@ def _all_signed(lines: list[str]) -> str:
 
 
 def test_the_project_comes_along(tmp_path: Path) -> None:
-    """Unless another is stated."""
+    """Unless another is stated. Earlier versions wrote none."""
     storage = open_storage(tmp_path / "a.db", create=True)
     study = eventful(storage)
     study.move("lab-a")
     text, _ = backed_up(storage, study.name)
     head, columns, row, *rest = text.splitlines()[:-1]
+    place = json.loads(columns)["columns"].index("project")
+    listed, values = json.loads(columns), json.loads(row)
+    assert (listed["columns"].pop(place), values.pop(place)) == ("project", "lab-a")
+    old = _signed([head, json.dumps(listed), json.dumps(values), *rest])
     wrong = _signed([head, columns, row.replace('"lab-a"', '"@"'), *rest])
-    for k, (file, stated, expected) in enumerate([(text, None, "lab-a"), (text, "lab-b", "lab-b")]):
+    for k, (file, stated, expected) in enumerate(
+        [(text, None, "lab-a"), (text, "lab-b", "lab-b"), (old, None, "default"), (old, "lab-b", "lab-b")]
+    ):
         restored(storage, file, f"copy {k}", stated)
         copy = ba.Study.open(f"copy {k}", storage=storage)
         assert (copy.project, copy.record.project) == (expected, expected)
@@ -284,7 +290,7 @@ def test_the_project_comes_along(tmp_path: Path) -> None:
         restored(storage, wrong, "bad")
     with pytest.raises(ba.InvalidInput, match=r"^project = 'a/b': must be text"):
         restored(storage, text, "bad", "a/b")
-    assert len(storage.studies()) == 3
+    assert len(storage.studies()) == 5
     storage.close()
 
 

@@ -169,7 +169,7 @@ def test_bad_lines_of_tests_that_were_asked_for(study: ba.Study) -> None:
         tell_results(study, wide.encode(), "f.csv")
     assert str(caught.value).split("\n  ")[1:] == [
         f"line 2: test = 1 ('{RUN}' of 'a'): has the result time 4, memory 50, crash 0 already; if that is wrong, "
-        "`bestarm tell study 1 memory=51 --correct` replaces it",
+        "`bestarm tell study 1 memory=51 --correct --reason WHY` replaces it",
         f"line 3: test = 2: is 'size' of 'a', and yields no '{RUN}'",
         "line 4: crash: is missing; one test yields it together with 'time' and 'memory'",
         f"line 6: test = 5: is '{RUN}' of 'slow', and yields no 'size'",
@@ -190,7 +190,7 @@ def test_bad_lines_of_tests_that_were_asked_for(study: ba.Study) -> None:
         "line 7: value = 'x': must be a number",
         "line 10: test = 4: is 'size' of 'b'",
         f"line 11: test = 1 ('{RUN}' of 'a'): has the result time 4, memory 50, crash 0 already; if that is wrong, "
-        "`bestarm tell study 1 memory=49 --correct` replaces it",
+        "`bestarm tell study 1 memory=49 --correct --reason WHY` replaces it",
         f"line 12: test = 1: lacks 'crash'; a test of {RUN} is told all its values at once",
     ]
     with pytest.raises(ba.InvalidInput, match=r"is 'time . memory . crash' of 'b'; name the metric of each value in a"):

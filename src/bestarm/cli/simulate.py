@@ -233,7 +233,7 @@ def forecast(
         return
     console = Console()
     console.print(rows_table(forecaster.forecast_title(result), forecaster.forecast_rows(result)))
-    streams = Table(title="Mean tests by arm and metric", title_justify="left")
+    streams = Table(title=literal(forecaster.stream_title(result)), title_justify="left")
     for k, head in enumerate(forecaster.stream_heads(result)):
         streams.add_column(literal(head), justify="right" if k else "left")
     *arms, together = forecaster.stream_rows(result)

@@ -14,9 +14,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from bestarm.race.intervals import Estimate, ratio_of, ratio_of_stopped
+from bestarm.race.pauses import noun_for_pauses
 from bestarm.race.result import RaceResult
 from bestarm.race.summary import phrase_of
 from bestarm.texts import listed
+
+_RARE = 20
+"""Pauses rarer than 1 in so many runs are left to the verdict to name."""
 
 _OF_AHEAD = 0.9
 """The part of the share for ratios to the command that was ahead in the first runs, which do not count."""
@@ -98,7 +102,17 @@ def closing_line(result: RaceResult) -> str | None:
         are = "is" if len(behind) == 1 else "are"
         parts = [_tie_words(result, leader, together), f"{listed(behind)} {are} {_worse(result)}" if behind else ""]
     parts += [f"{listed(out)} {'is' if len(out) == 1 else 'are'} over a limit"] if out else []
-    return "; ".join(filter(None, parts)) or None
+    line = "; ".join(filter(None, parts))
+    return f"{line}{_exception(result)}" if line else None
+
+
+def _exception(result: RaceResult) -> str:
+    """The exception of the verdict, if it is a large one: the line may be read without the verdict."""
+    conclusion = result.conclusion
+    if not conclusion.exception or (conclusion.pauses_rarer_than or 0) >= _RARE:
+        return ""
+    rare = "" if conclusion.pauses_rarer_than is None else f" rarer than 1 in {conclusion.pauses_rarer_than}"
+    return f", except for {noun_for_pauses(result.question.watched)}{rare}"
 
 
 def ratio_lines(result: RaceResult) -> Iterator[str]:

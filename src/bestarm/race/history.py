@@ -180,11 +180,13 @@ def verdict_on(line: Line, limit: Line) -> str:
 
 
 def as_otava(lines: Sequence[Line]) -> str:
-    """A table for Apache Otava: a row for each line, a column for each limit. All lines must be of one study."""
+    """A table for Apache Otava: a column for each limit of the newest line, and a row for each line that has all of
+    them. All lines must be of one study."""
     groups = by_limit(lines)
     if len({study for study, _ in groups}) > 1:
         raise InvalidInput("--otava", "several studies", "takes one study a file; choose it with --study")
-    columns = [limit for (_, limit), rows in groups.items() if any(figure_of(one) is not None for _, one in rows)]
+    newest = lines[-1]["limits_found"] if lines else ()
+    columns = [limit["limit"] for limit in newest if figure_of(limit) is not None]
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(["time", "commit", *columns])

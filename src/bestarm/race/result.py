@@ -110,6 +110,7 @@ class RaceResult:
         far = "as far off as" if self.question.is_about_all else "up to"
         bounds: list[int] = []
         seen: list[str] = []
+        pairs: list[str] = []
         are_usual = False
         for name in favored:
             own = self.pauses(name)
@@ -128,6 +129,7 @@ class RaceResult:
                     seen_here = f"{has} in {own.words} ({far} {own.longest}), {whose} in {others.words}"
                     return Conclusion("undecided", withheld=f"{seen_here}, so symmetry cannot be assumed")
                 seen.append(f"{own.words} of {name} against {others.words} of {whose}")
+                pairs.append(f"{name} no more than {whose}")
             else:
                 alpha = self.question.delta_of_each_claim(len(self.contestants))
                 stated = 0 if limit is None else math.floor(1.0 / limit + 1e-9)
@@ -135,7 +137,7 @@ class RaceResult:
                 seen_none = rarer_than(own.runs, alpha) if is_known else 0
                 bounds.append(max(stated, seen_none))
         what_was_seen = beyond_cutoff(what) if are_usual else what
-        alike = f" ({what_was_seen}: {'; '.join(seen)}; taken to strike all alike)" if seen else ""
+        alike = f" ({what_was_seen}: {'; '.join(seen)}; taken to strike {' and '.join(pairs)})" if seen else ""
         if not bounds:
             return Conclusion(found, alike)
         rarest = min(bounds) if min(bounds) >= _LEAST else None

@@ -251,7 +251,7 @@ def forecast_html(result: Forecast) -> str:
     streams = stream_rows(result)
     if len(streams) > MOST_ROWS:
         return figures + words
-    return figures + words + titled("Mean tests by arm and metric", html_table(streams, stream_heads(result)))
+    return figures + words + titled(stream_title(result), html_table(streams, stream_heads(result)))
 
 
 def forecast_rows(result: Forecast) -> Rows:
@@ -277,7 +277,13 @@ def forecast_rows(result: Forecast) -> Rows:
 
 
 def stream_heads(result: Forecast) -> tuple[str, ...]:
-    return ("arm", *result.plan.metrics, "all")
+    return (result.plan.noun.one, *result.plan.metrics, "all")
+
+
+def stream_title(result: Forecast) -> str:
+    plan = result.plan
+    once = "" if plan.blocks is None else f" (those in one {plan.blocks.name} count as one, except in the last cell)"
+    return f"Mean tests by {plan.noun.one} and metric{once}"
 
 
 def stream_rows(result: Forecast) -> list[tuple[str, ...]]:

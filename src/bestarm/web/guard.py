@@ -119,8 +119,9 @@ class Guard:
             headers = Headers(scope=scope)
             if not has_room:
                 raise Refusal(503, "too many connections are open; try again later", None, Retry_After="5")
-            self._check_rate(scope)
+            # A probe that is refused would have the service restarted.
             if scope["path"] not in PROBES:
+                self._check_rate(scope)
                 self._check_host(headers)
             await self._check_caller(scope, headers)
             self._check_site(scope, headers)

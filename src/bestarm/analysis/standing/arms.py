@@ -309,7 +309,8 @@ def _beaten(problem: Problem, found: Findings, arm: int) -> str:
     if lead > 0.0:
         return f"worse than {better} by at least {rounded_down(lead)}"
     if lead >= -problem.objective.tolerance:
-        return f"at most {rounded_up(-lead)} better than {better}" if lead < 0.0 else f"not better than {better}"
+        within = f"at most {rounded_up(-lead)} better than {better}: within the tolerance"
+        return within if lead < 0.0 else f"not better than {better}"
     if not math.isnan(evidence):
         return f"{'infeasible or ' if math.isnan(lead) else ''}worse than {better}, {_sure(evidence)}"
     return f"{problem.objective.metric} behind {better}"

@@ -31,6 +31,9 @@ _TABLES = {
 _NUMBERED_HERE = {"study", "event"}
 """Columns that every database numbers on its own."""
 
+_LATER = {"items_seed", "project"}
+"""Columns that a storage of another package may not keep. They get their default."""
+
 _SIZES: tuple[tuple[type[sa.Integer], int], ...] = ((sa.SmallInteger, 15), (sa.BigInteger, 63), (sa.Integer, 31))
 
 
@@ -134,7 +137,7 @@ def _checked(part: Part) -> dict[str, tuple[Any, ...]]:
     if table is None or not part.rows:
         raise InvalidInput("table", part.table, "is not a part of a study")
     known, given = {column.name: column for column in _columns(table)}, set(part.columns)
-    if len(given) < len(part.columns) or given != known.keys():
+    if len(given) < len(part.columns) or not known.keys() - _LATER <= given <= known.keys():
         raise InvalidInput("table", part.table, "has other columns than this program knows")
     columns = [known[name] for name in part.columns]
     if not _fit(columns, part.rows):

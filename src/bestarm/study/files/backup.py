@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from bestarm.problem import Plan
 from bestarm.storage.base import Part, Storage, StudyRecord
 from bestarm.storage.errors import NameTaken
-from bestarm.storage.projects import check_project
+from bestarm.storage.projects import DEFAULT_PROJECT, check_project
 from bestarm.study.record.checks import UnreadableStudy, read_plan
 from bestarm.validation import InvalidInput
 
@@ -284,10 +284,12 @@ def _changed(parts: Iterator[Part], names: list[str], name: str | None, project:
         if part.table != "studies":
             yield part
             continue
+        # Earlier versions wrote none.
+        columns = part.columns if "project" in part.columns else (*part.columns, "project")
         rows = []
         for row in part.rows:
             data = dict(zip(part.columns, row, strict=False))
-            data["project"] = check_project(data.get("project") if project is None else project)
+            data["project"] = check_project(data.get("project", DEFAULT_PROJECT) if project is None else project)
             numbers: dict[str, Any] = {
                 field: data.get(field) for field in ("seed", "created", "archived", "items_seed")
             }
@@ -304,6 +306,6 @@ def _changed(parts: Iterator[Part], names: list[str], name: str | None, project:
             if name is not None:
                 data |= {"name": name, "plan": Plan.of(plan, name=name).to_json()}
             rows.append(tuple(data.values()))
-        yield part._replace(rows=rows)
+        yield part._replace(columns=columns, rows=rows)
     if found != names:
         raise InvalidInput("there is no study of the name that a first line states")

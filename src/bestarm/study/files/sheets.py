@@ -221,7 +221,7 @@ class _Told:
         else:
             said = " ".join(shlex.quote(f"{metric}={exact(value)}") for metric, value in values.items())
         name = shlex.quote(self._study.name)
-        return f"if that is wrong, `bestarm tell {name} {test.id} {said} --correct` replaces it"
+        return f"if that is wrong, `bestarm tell {name} {test.id} {said} --correct --reason WHY` replaces it"
 
     def results(self) -> ToldResults:
         """All of them, unless something is wrong with a line."""
