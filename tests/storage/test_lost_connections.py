@@ -102,6 +102,20 @@ def test_tests_asked_for_when_the_line_is_cut_are_found(study: ba.Study, proxy: 
     assert study.storage.issued(study.record.key) == 2
 
 
+def test_a_connection_that_the_server_ended_is_noticed_before_it_is_used(address: str) -> None:
+    study = ba.Study.create(PROBLEM, name="mine", storage=address)
+    with psycopg.connect(address, autocommit=True) as admin:
+        ended = admin.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchall()
+    assert ended
+    assert all(row[0] for row in ended)
+    # This one only reads, and is not repeated.
+    assert study.storage.count_pending(study.record.key) == 0
+    study.storage.close()
+
+
 def test_what_else_changes_is_done_once(study: ba.Study, proxy: Proxy, address: str) -> None:
     first, second = study.ask(2)
     acts: list[tuple[str, Callable[[], object]]] = [

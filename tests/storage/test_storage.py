@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import sqlite3
@@ -12,6 +13,7 @@ import pytest
 from tests.lengths import cases
 from tests.tools.postgres import PostgresServer
 
+import bestarm as ba
 from bestarm.storage.base import Storage
 from bestarm.storage.sql.storage import SQLStorage
 from bestarm.testing import storages
@@ -75,6 +77,22 @@ SAME_IN_FILES = (
 )
 def test_storage_in_memory(check: Check, kept: Storage) -> None:
     check(lambda: kept)
+
+
+@pytest.mark.parametrize("order", ["issue", "arrival"])
+def test_told_tests_do_not_stay_in_the_queue(order: str, tmp_path: Path) -> None:
+    """Every request reads the queue, so asks would take longer with each result."""
+    path = tmp_path / "studies.db"
+    arms = [f"arm {k}" for k in range(40)]
+    plan = ba.Plan(arms=arms, objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), order=order, name="wide")
+    study = ba.Study.create(plan, storage=path)
+    for _ in range(60):
+        for test in study.ask(1):
+            study.tell(test, 0.0)
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        [(queued,)] = file.execute("SELECT count(*) FROM bestarm_queue")
+    assert queued <= 2
+    study.storage.close()
 
 
 def test_files_are_as_durable_as_can_be(tmp_path: Path) -> None:

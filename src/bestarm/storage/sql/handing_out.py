@@ -66,7 +66,7 @@ _SITUATION = (
         sa.func.coalesce(_NEWEST.c.test, 0),
         sa.func.coalesce(_NEWEST.c.round, 0),
         *(studies.c.revision, rounds.c.round, rounds.c.first, _FIRST_OVERDUE.scalar_subquery()),
-        *(HELD.scalar_subquery(), sa.exists().where(_OF_REQUEST)),
+        *(HELD.where(sa.bindparam("counted", type_=sa.Boolean)).scalar_subquery(), sa.exists().where(_OF_REQUEST)),
     )
     .select_from(studies.outerjoin(_NEWEST, sa.true()).outerjoin(rounds, rounds.c.study == studies.c.study))
     .where(studies.c.study == sa.bindparam("key"))
@@ -101,7 +101,7 @@ class Situation(NamedTuple):
     """The number of the present plan, and its first test."""
     some_overdue: bool
     held: int
-    """How many tests without an outcome the holder holds."""
+    """How many tests without an outcome the holder holds, if they were counted."""
     is_repeat: bool
     """Whether the holder still holds tests that were handed out for this request."""
 
@@ -119,23 +119,20 @@ class Plans:
         self._situation = _SITUATION if database.is_sqlite else _SITUATION.add_columns(SERVER_TIME)
         self._read: dict[int, tuple[int, int, list[Planned]]] = {}
 
-    def situation(self, connection: sa.Connection, key: int, holder: str = "", request: str = "") -> Situation:
-        """What the database says now about a request of this holder."""
-        names = {"key": key, "holder": holder, "request": request}
+    def situation(
+        self, connection: sa.Connection, key: int, holder: str = "", request: str = "", *, counted: bool = False
+    ) -> Situation:
+        """What the database says now about a request of this holder, whose tests are `counted` if that matters."""
+        names = {"key": key, "holder": holder, "request": request, "counted": counted}
         row = connection.execute(self._situation, names).first()
         if row is None:
             raise no_such_study(self._database, key)
-        with reporting_damage(self._database.url):
-            last, number, revision = map(operator.index, row[:3])
-        present, earliest = row[3:5], row[5]
         now = self._database.clock() if self._database.is_sqlite else row[-1]
-        return Situation(
-            End(last, number, revision),
-            None if present[0] is None else tuple(present),
-            earliest is not None and earliest <= now,
-            row[6],
-            bool(row[7]),
-        )
+        with reporting_damage(self._database.url):
+            *end, number, first, earliest, held, is_repeat = row[:8]
+            present = None if number is None else (operator.index(number), operator.index(first))
+            some_overdue = earliest is not None and earliest <= now
+            return Situation(End(*map(operator.index, end)), present, some_overdue, held, bool(is_repeat))
 
     def put(self, connection: sa.Connection, key: int, number: int, first: int, plan: Sequence[Planned]) -> None:
         row = {"study": key, "round": number, "first": first, "tests": json.dumps(plan)}
@@ -217,7 +214,8 @@ class TestRequest:
         return self.handed
 
     def _look(self, connection: sa.Connection) -> Situation:
-        return self.plans.situation(connection, self.key, self.holder, self.request)
+        counted = self.most is not None
+        return self.plans.situation(connection, self.key, self.holder, self.request, counted=counted)
 
     @property
     def _missing(self) -> int:
@@ -252,8 +250,9 @@ class TestRequest:
 
         With `one_plan`, all are of one plan, also if tests came free after the next ones were planned.
         """
+        # At every request, since each reads the whole queue.
+        self._forget_told(study)
         if there.some_overdue:
-            self._forget_told(study)
             self.handed += self._hand_again(study)
         (last, number, revision), missing = there.end, 0 if self.none_new else self._missing
         left = self.plans.rest(study.connection, self.key, there, missing)
@@ -264,7 +263,6 @@ class TestRequest:
             if end == there.end and planned:
                 number += 1
                 self.plans.put(study.connection, self.key, number, last + 1, planned)
-                self._forget_told(study)
                 left = planned
         if left and self._missing:
             new = self._issue(study, last + 1, number, left[: self._missing])

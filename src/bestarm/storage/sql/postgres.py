@@ -158,8 +158,10 @@ def watch_connections(engine: sa.Engine, answer_seconds: float) -> None:
 
     @sa.event.listens_for(engine, "checkout")
     def look(connection: Any, record: Any, _proxy: Any) -> None:
-        # A question to the server for each use would take longer than most uses. This sees that a server has hung up.
+        # A question to the server for each use would take longer than most uses. This sees that a server has hung up:
+        # the first call reads why, the second the end.
         try:
+            connection.pgconn.consume_input()
             connection.pgconn.consume_input()
             if time.monotonic() - record.info.get("used", math.inf) > _TRUSTED_SECONDS:
                 engine.dialect.do_ping(connection)
