@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.tools.hard import hard_goals, hard_problems
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
@@ -122,6 +125,26 @@ def test_a_process_can_be_forked_while_a_thread_compiles(folder: Path) -> None:
     if child == 0:
         os._exit(0 if anew(doubled)(np.arange(4.0)) == 12.0 else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_process_that_ends_while_a_daemon_thread_compiles_does_not_crash(folder: Path) -> None:
+    script = """
+import threading
+import time
+import bestarm as ba
+from bestarm.kernel.native import forms
+begun, make = threading.Event(), forms.machine_code
+def noting(text):
+    begun.set()
+    return make(text)
+forms.machine_code = noting
+simulating = {"policy": "certify", "runs": 1}
+threading.Thread(target=ba.simulate, args=(ba.instance("exp1-a"),), kwargs=simulating, daemon=True).start()
+begun.wait()
+time.sleep(0.3)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], timeout=PATIENCE, check=False)
+    assert ended.returncode == 0
 
 
 def test_a_copy_of_what_runs_compiled_runs_compiled() -> None:

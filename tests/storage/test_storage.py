@@ -8,6 +8,7 @@ import pkgutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tests.lengths import cases
@@ -80,7 +81,7 @@ def test_storage_in_memory(check: Check, kept: Storage) -> None:
 
 
 @pytest.mark.parametrize("order", ["issue", "arrival"])
-def test_told_tests_do_not_stay_in_the_queue(order: str, tmp_path: Path) -> None:
+def test_told_tests_do_not_stay_in_the_queue(order: Literal["issue", "arrival"], tmp_path: Path) -> None:
     """Every request reads the queue, so asks would take longer with each result."""
     path = tmp_path / "studies.db"
     arms = [f"arm {k}" for k in range(40)]

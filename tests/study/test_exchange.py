@@ -195,7 +195,7 @@ def test_bad_lines_of_tests_that_were_asked_for(study: ba.Study) -> None:
     assert str(caught.value).split("\n  ") == [
         "f.csv: 7 lines cannot be accepted; nothing was recorded",
         "line 3: test = 1 ('yield' of 'low'): has the result 1 already; if that is wrong, `bestarm tell study 1 2 "
-        "--correct` replaces it",
+        "--correct --reason WHY` replaces it",
         "line 4: test = 3 ('heat' of 'low'): was abandoned",
         "line 5: test = 9: no such test in study 'study'",
         "line 6: test = 'x': must be the number of a test, as `bestarm ask` gives it",

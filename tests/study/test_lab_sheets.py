@@ -203,7 +203,7 @@ def test_a_changed_value_is_named_and_nothing_is_recorded() -> None:
         tell_results(study, b"test,value\n1,1.25\n2,0\n", "f.csv")
     expected = (
         "f.csv: line 2: test = 1 ('gain' of 'a'): has the result 1.5 already; if that is wrong, `bestarm tell study 1 "
-        "1.25 --correct` replaces it; nothing was recorded"
+        "1.25 --correct --reason WHY` replaces it; nothing was recorded"
     )
     assert str(caught.value) == expected
     assert outcomes(study) == {1: (1.5,)}

@@ -226,7 +226,7 @@ class Study(Placed, Framing):
         >>> import bestarm as ba
         >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Symmetric()))
         >>> study = ba.Study.create(problem, storage=":memory:")
-        >>> _ = study.add([("old", "yield", value) for value in (66, 58, 74, 63, 68)])
+        >>> _ = study.add([("old", "yield", value) for value in (66, 58, 74, 63, 68, 70, 61, 65)])
         >>> study.check_far(given=[("old", "yield", 661)])
         Traceback (most recent call last):
         bestarm.study.record.far_values.FarValue: yield of old: 661? The others lie between 58 and 74

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
@@ -34,6 +35,8 @@ class _Seen(NamedTuple):
 _making = threading.RLock()
 # A process that is forked while another thread compiles would wait for that thread forever.
 os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
+# One that ended while a daemon thread compiles would crash in LLVM: this waits for it, and lets no other begin.
+atexit.register(_making.acquire)
 
 
 class Native:
@@ -95,7 +98,6 @@ class Native:
         form = self._form(arguments) if wait else self._forms.get(arguments)
         if form is None and arguments not in self._begun:
             self._begun.add(arguments)
-            # Not a daemon: a process must not end in the middle of LLVM's work.
             threading.Thread(target=self._form, args=(arguments,)).start()
         if isinstance(form, Untranslatable):
             warn_interpreted(str(form))

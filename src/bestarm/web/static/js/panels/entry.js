@@ -164,7 +164,7 @@ export function entryPanel(context) {
       const unknown = error.complaints?.find(({ field }) => field === "ignore")?.choices ?? [];
       replace(lines, h("p", { class: "error" }, "Nothing was read:"),
         // What the service says of commands has a button here.
-        h("pre", { class: "error", tabindex: 0 }, error.message.replace(/`bestarm tell [^`]* --correct` replaces it/g, "“Correct” in the log below replaces it")),
+        h("pre", { class: "error", tabindex: 0 }, error.message.replace(/`bestarm tell [^`]* --correct --reason WHY` replaces it/g, "“Correct” in the log below replaces it")),
         unknown.length ? h("button", { type: "button", onclick: () => readFile(unknown) },
           `Read it without the column${unknown.length > 1 ? "s" : ""} ${unknown.join(", ")}`) : null);
     }
