@@ -17,7 +17,7 @@ from bestarm.study.record.far_values import FarValue
 
 PLAN = ba.Plan(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Symmetric()), name="far")
 PARTS: dict[str, Any] = {"arms": ["old", "new"], "objective": PLAN.to_data()["objective"], "constraints": []}
-USUAL = [("old", "yield", value) for value in (66.0, 58.0, 74.0, 63.0, 68.0)]
+USUAL = [("old", "yield", value) for value in (66.0, 58.0, 74.0, 63.0, 68.0, 70.0, 61.0, 65.0)]
 
 
 def test_a_check_that_records_nothing(service: httpx.Client) -> None:
@@ -37,7 +37,7 @@ def test_a_check_that_records_nothing(service: httpx.Client) -> None:
         assert service.post(f"{study}/check-far", json={"told": typed["told"]}).json() == {}
         with pytest.raises(FarValue, match=r"^yield of old: 661\? The others lie between 58 and 74$"):
             there.check_far(given=[("old", "yield", 661.0)])
-        assert there.status().tests == 5
+        assert there.status().tests == 8
         # Programs are not asked.
         there.tell(test, 661.0)
 
@@ -50,7 +50,7 @@ def test_a_file_is_refused_if_that_is_wanted(service: httpx.Client) -> None:
         file = b"arm,metric,value\nold,yield,64\nold,yield,6.4\n"
         with pytest.raises(FarValue, match=r"^yield of old: 6\.4\?"):
             there.tell_csv(file, check_far=True)
-        assert there.status().tests == 5
+        assert there.status().tests == 8
         beside = b"\n".join(line + tail for line, tail in zip(file.splitlines(), (b",lot", b",1", b",2"), strict=True))
         with pytest.raises(ba.InvalidInput, match="column 'lot': is not known") as caught:
             there.tell_csv(beside)
@@ -75,15 +75,15 @@ def test_the_page_asks_before_it_records(visit: Visit, server: Server, tmp_path:
     dialog.get_by_role("button", name="Cancel").click()
     dialog.wait_for(state="detached")
     assert value.input_value() == "661"
-    assert study.status().tests == 5
+    assert study.status().tests == 8
     page.get_by_role("button", name="Add result").click()
     dialog.get_by_role("button", name="Record as typed").click()
-    page.get_by_text("Result saved as test 6").first.wait_for()
+    page.get_by_text("Result saved as test 9").first.wait_for()
     sheet = tmp_path / "far.csv"
     sheet.write_text("arm,metric,value\nold,yield,66100\n")
     page.locator("input[type=file]").set_input_files(sheet)
     page.get_by_role("button", name="Upload").click()
     dialog.get_by_role("button", name="Record as typed").click()
     page.get_by_text("1 result read from the file.").wait_for()
-    assert study.status().tests == 7
+    assert study.status().tests == 10
     visitor.check("409")
