@@ -49,6 +49,8 @@ class Conclusion:
     """What was found, even if the results contradict what the guarantee rests on."""
     exception: str = ""
     """The part of the verdict that says what it does not cover."""
+    presumption: str = ""
+    """The part that says which pauses were seen, and what they are taken for. These are covered."""
     pauses_rarer_than: int | None = None
     """N if the verdict holds except for pauses that are rarer than 1 in N."""
     withheld: str | None = None
@@ -139,13 +141,13 @@ class RaceResult:
         what_was_seen = beyond_cutoff(what) if are_usual else what
         alike = f" ({what_was_seen}: {'; '.join(seen)}; taken to strike {' and '.join(pairs)})" if seen else ""
         if not bounds:
-            return Conclusion(found, alike)
+            return Conclusion(found, presumption=alike)
         rarest = min(bounds) if min(bounds) >= _LEAST else None
         if rarest is not None and found == "certified" and not seen and self._is_outweighed(1.0 / rarest):
             return Conclusion(found)
         whose = "" if favored == (self.status.answer,) and found == "certified" else f" of {' or '.join(favored)}"
         rare = "" if rarest is None else f" rarer than 1 in {rarest:,}"
-        return Conclusion(found, f", except for {what}{whose}{rare}{alike}", rarest)
+        return Conclusion(found, f", except for {what}{whose}{rare}", alike, rarest)
 
     @property
     def over_machines(self) -> str:
@@ -159,9 +161,10 @@ class RaceResult:
         conclusion, watched = self.conclusion, ", ".join(sorted(self.question.watched))
         if conclusion.withheld:
             return remark_words("broken", watched, conclusion.withheld)
-        if self.status.state not in DECIDED or not conclusion.exception:
+        words = f"{conclusion.exception}{conclusion.presumption}"
+        if self.status.state not in DECIDED or not words:
             return ""
-        return remark_words("doubtful", watched, f"the verdict holds {conclusion.exception.removeprefix(', ').strip()}")
+        return remark_words("doubtful", watched, f"the verdict holds {words.removeprefix(', ').strip()}")
 
     @property
     def _found_by_study(self) -> Found:

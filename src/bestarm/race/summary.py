@@ -96,7 +96,7 @@ def verdict(result: RaceResult) -> str:
         return f"VOID: {_void_summary(result)} {after}; {void_words(status.void_because)}."
     if conclusion.withheld:
         return f"UNDECIDED {after}: {conclusion.withheld}. --at-most pauses=… or --assume range decides."
-    end = f"{conclusion.exception}, {sure}, {after}.{_ceiling_sentence(result)}"
+    end = f"{conclusion.exception}{conclusion.presumption}, {sure}, {after}.{_ceiling_sentence(result)}"
     if conclusion.found == "refuted":
         whose = "REFUTED: the candidate does not meet" if result.question.is_gate else "No command meets"
         return f"{whose} every limit{end}"
