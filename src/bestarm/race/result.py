@@ -23,6 +23,7 @@ from bestarm.race.pauses import (
     Pauses,
     beyond_cutoff,
     command_on,
+    cutoff_words,
     noun_for_pauses,
     pauses_of,
     pooled,
@@ -195,12 +196,18 @@ class RaceResult:
             return tuple(one.name for one in self.contestants)
         return tuple(dict.fromkeys(names))
 
-    def pauses(self, name: str) -> Pauses:
+    def pauses(self, name: str, metric: str | None = None) -> Pauses:
+        """The pauses of a command, in any metric or in one."""
         known = self.question.known
         runs: dict[str, list[Run]] = {machine: [] for machine in self.machines}
         for run in self.run_log.of(name):
             runs.setdefault(run.on, []).append(run)
-        return pooled([pauses_of(runs[on], self.cutoffs.get(command_on(name, on), {}), known) for on in runs])
+        found = []
+        for on, made in runs.items():
+            cutoffs = self.cutoffs.get(command_on(name, on), {})
+            watched = {one: limit for one, limit in cutoffs.items() if metric in (None, cutoff_words(one)[0])}
+            found.append(pauses_of(made, watched, known))
+        return pooled(found)
 
     def stopped(self, name: str) -> int:
         """How many runs of a command were stopped at the timeout."""
