@@ -9,8 +9,8 @@ import math
 import numbers
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as _pydantic_dataclass
@@ -20,7 +20,7 @@ from bestarm.errors import UNSTATED as UNSTATED
 from bestarm.errors import Complaint as Complaint
 from bestarm.errors import InvalidInput as InvalidInput
 from bestarm.errors import NotFound as NotFound
-from bestarm.texts import LONGEST_QUOTE, quoted
+from bestarm.texts import LONGEST_QUOTE, listed, quoted
 
 T = TypeVar("T")
 
@@ -40,14 +40,10 @@ MOST_TESTS = 10**12
 
 _GROUPED = re.compile(r"\s*[+-]?[0-9]{1,3}([.,'’ \u00a0][0-9]{3})+([.,][0-9]*)?\s*")
 
-_UNKNOWN = "is not a known field"
-_FIELDS: set[str] = set()
-"""The fields of all that is checked here."""
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _WORDS = {
     "missing": "is missing",
     "missing_argument": "is missing",
-    "unexpected_keyword_argument": _UNKNOWN,
-    "extra_forbidden": _UNKNOWN,
     "string_type": "must be text",
     "dataclass_type": "must be a table of fields",
     "dict_type": "must be a table of fields",
@@ -84,10 +80,30 @@ def _reason(error: Any) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     words: str = _WORDS.get(error["type"], error["msg"])
+    return words.format(**error.get("ctx", {}))
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """The fields of the checked classes that a type is made of, with their types."""
+    if (own := getattr(kind, "__pydantic_fields__", None)) is not None:
+        return {name: field.annotation for name, field in own.items()}
+    return {name: inner for part in get_args(kind) for name, inner in _fields(part).items()}
+
+
+def _unknown(kind: Any, location: Sequence[str | int]) -> str:
+    """What to say of a field that its table does not have: the tables that have it, or the field that is like it."""
     import difflib  # rarely needed
 
-    near = difflib.get_close_matches(str(error["loc"][-1]).lower(), _FIELDS, 1, 0.7) if words == _UNKNOWN else []
-    return f"{words}; did you mean {near[0]!r}?" if near else words.format(**error.get("ctx", {}))
+    *path, key = location
+    top = own = _fields(kind)
+    for part in path:
+        own = own if isinstance(part, int) else _fields(own.get(part))
+    places = ["at the top"] if key in top else []
+    places += [f"in {name}" for name, inner in top.items() if key in _fields(inner)]
+    if places:
+        return f"is not a known field here, but {listed(places)}"
+    near = difflib.get_close_matches(str(key).lower(), own, 1, 0.7)
+    return f"is not a known field{f'; did you mean {near[0]!r}?' if near else ''}"
 
 
 def _sentence(error: Any, reason: str) -> str:
@@ -113,11 +129,14 @@ def _complaints(error: Any) -> list[Complaint]:
     return [Complaint(_sentence(error, reason), location or None, given, _shortened(reason))]
 
 
-def refusal(error: ValidationError) -> InvalidInput:
-    """All complaints of a validation error, in the user's words."""
+def refusal(error: ValidationError, kind: Any) -> InvalidInput:
+    """All complaints of a validation error of this type, in the user's words."""
     errors = error.errors(include_url=False)
     # What there is to choose takes several lines. They are said once, at the end.
     told = sorted(errors[:MOST_COMPLAINTS], key=_is_unstated)
+    for item in told:
+        if item["type"] in _UNKNOWN:
+            item["msg"] = _unknown(kind, item["loc"])
     sentences = [_sentence(item, _reason(item)) for item in told]
     for place, item in enumerate(told[:-1]):
         if _is_unstated(item):
@@ -138,7 +157,6 @@ def value(cls: type[T]) -> type[T]:
     checked: Any = _pydantic_dataclass(frozen=True, config=config)(cls)
     make = checked.__init__
     names = [field.name for field in dataclasses.fields(checked) if not field.kw_only]
-    _FIELDS.update(field.name for field in dataclasses.fields(checked))
 
     @functools.wraps(make)
     def init(self: T, *args: Any, **fields: Any) -> None:
@@ -152,7 +170,7 @@ def value(cls: type[T]) -> type[T]:
         try:
             make(self, **positional, **fields)
         except ValidationError as error:
-            raise refusal(error) from None
+            raise refusal(error, checked) from None
 
     checked.__init__ = init
     wrapped: type[T] = checked
@@ -165,7 +183,7 @@ def parse(kind: Any, data: object, *, strict: bool | None = None) -> Any:
     try:
         return TypeAdapter(kind).validate_python(data, strict=strict)
     except ValidationError as error:
-        raise refusal(error) from None
+        raise refusal(error, kind) from None
 
 
 def dump(instance: object) -> Any:

@@ -21,7 +21,7 @@ import bestarm as ba
 from bestarm.analysis.charts.chart import Chart, Panel, Series
 from bestarm.analysis.charts.drawing import draw
 from bestarm.analysis.charts.intervals import interval_chart, limits, short_names, ticks
-from bestarm.analysis.standing.arms import MetricStanding
+from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -240,6 +240,18 @@ def test_the_chart_without_a_library_draws_every_study(name: str) -> None:
     chart = interval_chart(example(name).state)
     assert "nan" not in chart
     assert "inf" not in chart.replace("infeasible", "")
+
+
+def test_the_legend_fits_whatever_is_in_it() -> None:
+    several: tuple[tuple[Verdict, ...], ...] = (("open",), ("open", "baseline"), ("open", "baseline", "retired"))
+    for verdicts in several:
+        metrics = (MetricStanding("m", 0, 0.0, -1.0, 1.0, 0.5, None),) * 2
+        chart = interval_chart([ArmStanding("a", verdict, "", metrics) for verdict in verdicts])
+        assert all(f">{verdict}<" in chart for verdict in verdicts)
+        [width] = re.findall(r'viewBox="0 0 (\d+) ', chart)
+        [last] = re.findall(r'<text x="(\d+)" y="\d+">threshold<', chart)
+        # A letter takes 8 at most.
+        assert int(last) + 8 * len("threshold") <= int(width)
 
 
 def test_curves_of_simulations() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.client.scripted import Connect, Serve, answer
 from tests.tools.patience import PATIENCE
 
 import bestarm as ba
@@ -109,7 +110,21 @@ def test_the_storage_url_is_never_revealed(client: Client, url: str) -> None:
     assert ".db" not in answer.text
 
 
-def test_a_service_that_does_not_say_which_mistake_it_is() -> None:
-    told = {"field": "value", "reason": "value of 'harm' = 3: must be 0 or 1"}
-    [complaint] = _complaints(told)
-    assert (complaint.sentence, complaint.field, complaint.value) == (told["reason"], "value", UNSTATED)
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ({}, InvalidInput),
+        ({"kind": "of tomorrow"}, InvalidInput),
+        *(({"kind": kind.kind}, kind) for kind in (InvalidInput, NotFound, AlreadyTold, RefusedValue, NameTaken)),
+    ],
+)
+def test_a_mistake_is_of_the_class_that_the_service_names(
+    serve: Serve, connect: Connect, told: dict[str, str], kind: type[InvalidInput]
+) -> None:
+    """Without a class, or with one that this version does not know, it is the most general. The status says nothing."""
+    error = {"field": "value", "reason": "value of 'harm' = 3: must be 0 or 1", **told}
+    with pytest.raises(InvalidInput) as raised:
+        connect(serve(answer({"error": error}, "409 Conflict")).url).post("/x", {}, key="k")
+    assert type(raised.value) is kind
+    [complaint] = raised.value.complaints
+    assert (complaint.sentence, complaint.field, complaint.value) == (error["reason"], "value", UNSTATED)

@@ -184,6 +184,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (plan_data(delta=1), "delta = 1: must lie strictly between 0 and 1"),
     (plan_data(delta="small"), "delta = 'small': must be a number"),
     (plan_data(bugdet=5), "bugdet = 5: is not a known field; did you mean 'budget'?"),
+    (plan_data(cost=3), "cost = 3: is not a known field here, but in arms, in objective, in constraints, in"),
+    (plan_data(objective=objective(at_most=1)), "objective.at_most = 1: is not a known field here, but in constraints"),
+    (plan_data(objective=objective(delta=0.1)), "objective.delta = 0.1: is not a known field here, but at the top"),
+    (
+        plan_data(constraints=[constraint(goal="maximize")]),
+        "constraints[0].goal = 'maximize': is not a known field here, but at the top and in objective",
+    ),
+    (plan_data(constraints=[constraint(at_mots=1)]), "at_mots = 1: is not a known field; did you mean 'at_most'?"),
     ({"arms": ["a"]}, "objective is missing"),
 ]
 
@@ -214,6 +222,16 @@ def test_the_same_words_in_python() -> None:
         ba.Bounded(0, low=1)  # type: ignore[call-arg, misc]
     with pytest.raises(ba.InvalidInput, match="must lie strictly between 0 and 1"):
         ba.at_most("rate", 2, noise=ba.Bernoulli())
+
+
+def test_no_hint_names_the_field_that_is_refused() -> None:
+    kinds: tuple[Any, ...] = (ba.Plan, ba.Problem, ba.Objective, ba.Constraint, ba.Arm)
+    names = [{field.name for field in dataclasses.fields(kind)} for kind in kinds]
+    for kind, own in zip(kinds, names, strict=True):
+        for field in set().union(*names) - own:
+            with pytest.raises(ba.InvalidInput, match=rf"\b{field} = 3: is not a known field") as caught:
+                kind(**{field: 3})
+            assert f"did you mean '{field}'" not in str(caught.value)
 
 
 def test_values_are_frozen() -> None:

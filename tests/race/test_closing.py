@@ -11,13 +11,14 @@ import re
 import pytest
 from tests.lengths import lengths
 from tests.race.simulated import Draw, Drawn, a_run, race, skewed
+from tests.race.test_pauses import NO_DRAW, Scripted
 
 from bestarm.race.closing import closing_line, ratio_between, ratio_lines, times_better
 from bestarm.race.exports import as_json
 from bestarm.race.intervals import ratio_of_stopped
 from bestarm.race.race import Conditions
 from bestarm.race.runs import Run
-from bestarm.race.summary import verdict_words
+from bestarm.race.summary import verdict, verdict_words
 
 
 def in_proportion(means: dict[str, float], sigma: float) -> Draw:
@@ -43,6 +44,17 @@ def test_the_leader_is_so_many_times_as_fast() -> None:
     assert re.fullmatch(
         rf"zstd is {ratio}× as fast as gzip .* and 1\d× as fast as xz \({ratio}–{ratio}×\){EXCEPTION}", line
     )
+
+
+def test_pauses_that_strike_both_alike_are_no_exception() -> None:
+    runner = Scripted({"a": {3}, "b": {3}}, {"a": 1.0, "b": 1.6})
+    outcome = race(NO_DRAW, ["a", "b"], runner=runner, conditions=Conditions(timeout=20.0))
+    assert "taken to strike a no more than b), with 95%" in verdict(outcome)
+    assert "taken to strike a no more than b)" in outcome.remark
+    line = closing_line(outcome)
+    assert line is not None
+    assert line.endswith("×)")
+    assert "except" not in verdict(outcome) + line
 
 
 def test_it_says_where_ratios_are_not_those_of_all_runs() -> None:

@@ -131,6 +131,11 @@ def test_the_table_for_otava_has_numbers_alone(lines: list[dict[str, Any]]) -> N
         relative, own = line["limits_found"]
         assert float(row["time at most 1.3x the baseline"]) == relative["ratio"]
         assert float(row["time at most 2 s"]) == own["candidate"]
+    # A newest gate without a figure costs its own row and no column.
+    relative, own = lines[0]["limits_found"]
+    unknown = lines[-1] | {"limits_found": [relative | {"ratio": None}, own]}
+    assert as_otava([*lines, unknown]) == as_otava(lines)
+    assert as_otava([unknown]).splitlines()[0] == "time,commit,time at most 2 s"
     with pytest.raises(InvalidInput, match="takes one study a file"):
         as_otava([lines[0], lines[1] | {"study": "another"}])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,13 @@ from bestarm.cli.app import app
 from bestarm.race.contestants import contestants_of
 from bestarm.race.exports import as_json
 from bestarm.race.limits import Limit
-from bestarm.race.limits_found import limits_found
+from bestarm.race.limits_found import interval_words, limits_found
 from bestarm.race.pauses import cutoffs_of, rarer_than
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
-from bestarm.race.summary import note_lines, verdict, verdict_words
+from bestarm.race.summary import limit_lines, note_lines, verdict, verdict_words
 from bestarm.study import Study
 
 DELTA = 0.05
@@ -149,7 +150,11 @@ def test_a_winner_that_paused_is_not_certified() -> None:
 def test_pauses_may_strike_both_alike() -> None:
     outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {3}, "old": {5}}))
     assert outcome.found == "certified"
-    assert "), with 95%" in verdict(outcome)
+    assert re.search(
+        r"^CERTIFIED: new meets every limit \(pauses: 1 of (\d+) runs of new against 1 of \1 runs of old; "
+        r"taken to strike new no more than old\), with 95%",
+        verdict(outcome),
+    )
     assert outcome.conclusion.pauses_rarer_than is None
     assert any(line.startswith("Counted as pauses: more than ") for line in note_lines(outcome))
 
@@ -233,6 +238,23 @@ def test_spikes_of_memory() -> None:
     outcome = gate(lambda *_: a_run(1.0), "memory=1.1x")
     assert ", except for spikes rarer than 1 in 3, with 95%" in verdict(outcome)
     assert gate(draw, "memory=1.1x", runs=100).found != "certified"
+
+
+def test_an_interval_is_without_the_pauses_of_its_own_metric() -> None:
+    def draw(command: str, rng: random.Random) -> Run:
+        time = 1.0 + rng.gauss(0.0, 0.02)
+        return a_run(time, memory=2e9 if command == "old" and rng.random() < 0.1 else 2e7)
+
+    limits = ("time=2x", "memory=2x", "memory=1GB")
+    outcome = gate(draw, *limits, runs=60)
+    time, memory, stated = limit_lines(outcome)
+    assert ", interval without spikes " in memory
+    assert not any("without" in line for line in (time, stated))
+    assert ", for runs without pauses or spikes, or if these strike both alike" in interval_words(outcome)
+    pauses = Scripted({"old": {4, 9, 14}})
+    time, memory, stated = limit_lines(gate(NO_DRAW, *limits, runner=pauses, runs=60))
+    assert ", interval without pauses " in time
+    assert not any("without" in line for line in (memory, stated))
 
 
 def test_the_export_has_all_of_it() -> None:

@@ -16,6 +16,7 @@ from tests.web.browser import Visit, Visitor, create, fill_in
 from tests.web.service import PLAN, TOKEN, client_at
 
 import bestarm as ba
+from bestarm.analysis.standing.arms import ASIDE, VERDICTS
 from bestarm.client import Client
 from bestarm.web.assets import STATIC, join_modules
 from bestarm.web.server import running
@@ -63,6 +64,13 @@ def test_files_are_compressed_and_kept(service: httpx.Client) -> None:
         other = service.get(re.sub(r"[0-9a-f]{16}", "0123456789abcdef", path))
         assert (other.status_code, other.headers["cache-control"]) == (200, "no-cache")
     assert service.get("/assets/app.py").status_code == 404
+
+
+def test_verdicts_have_one_order() -> None:
+    words = (STATIC / "js" / "library" / "words.js").read_text(encoding="utf-8")
+    for name, verdicts in (("VERDICTS", VERDICTS), ("ASIDE", ASIDE)):
+        [listed] = re.findall(rf"^export const {name} = (.*);$", words, re.MULTILINE)
+        assert json.loads(listed) == list(verdicts)
 
 
 def test_one_script_has_every_module(tmp_path: Path) -> None:

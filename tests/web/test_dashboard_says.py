@@ -58,6 +58,22 @@ def test_a_study_that_cannot_be_read_is_listed_as_such(visit: Visit, server: Ser
     visitor.check()
 
 
+def test_a_baseline_that_only_sets_limits_comes_after_the_others(visit: Visit, server: Server) -> None:
+    limit = ba.at_most("time", 1.5, noise=ba.Gaussian(0.1), relative_to_baseline=True)
+    problem = ba.Problem(["old", "slow", "fast"], constraints=[limit], goal="every feasible", baseline="old")
+    study, path = new_study(server, "with a baseline", problem)
+    study.add([(arm, "time", time) for arm, time in {"old": 1.0, "slow": 3.0, "fast": 1.0}.items() for _ in range(20)])
+    verdicts = {arm.name: arm.verdict for arm in study.status().arms}
+    assert verdicts == {"old": "baseline", "slow": "infeasible", "fast": "feasible"}
+    visitor = visit()
+    page = visitor.go(path)
+    page.get_by_role("button", name="Verdict").click()
+    names = page.locator("table.arms tbody th bdi")
+    wait_until(lambda: names.all_inner_texts() == ["fast", "slow", "old"])
+    assert page.locator(".chart").first.locator("text.arm-name").all_text_contents() == ["fast", "slow", "old"]
+    visitor.check()
+
+
 def test_words_claim_what_is_certified(visit: Visit, server: Server) -> None:
     """Tolerance and slack in the list and on the page; of a spent budget, what is certain all the same."""
     visitor = visit()

@@ -19,6 +19,7 @@ import bestarm as ba
 from bestarm.study.study import Study
 from bestarm.web.guard import RateLimit
 from bestarm.web.limits import Limits
+from bestarm.web.roles import PROBES
 from bestarm.web.server import running
 
 
@@ -166,6 +167,8 @@ def test_rates_are_limited_by_address(tmp_path: Path) -> None:
     with running(str(tmp_path / "x.db"), limits=Limits(rate=0.001, burst=10.0)) as url:
         with client_at(url) as client:
             answers = [client.get("/api/health") for _ in range(15)]
+            # A probe that is refused would have the service restarted.
+            assert [client.get(probe).status_code for probe in PROBES for _ in range(15)] == [200] * 30
         assert [answer.status_code for answer in answers[:10]] == [200] * 10
         refused(answers[-1], 429, "at most 0.001 a second")
         assert int(answers[-1].headers["retry-after"]) >= 1

@@ -49,7 +49,6 @@ MOST_ARMS = 50
 MOST_LATE = 5
 """How many tests it names that are overdue or set aside."""
 
-_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "baseline": 4, "retired": 5}
 _FIELDS = ("state", "answer", "leader", "guarantee", "void_because", "progress", "confidence", "tests")
 
 
@@ -208,11 +207,12 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
+    from bestarm.analysis.standing.arms import VERDICTS
     from bestarm.analysis.status.blocks import about_means
 
     arms = list(now.arms)
     if len(arms) > MOST_ARMS and not show_all:
-        arms = sorted(arms, key=lambda arm: _CONTENDERS_FIRST[arm.verdict])[:MOST_ARMS]
+        arms = sorted(arms, key=lambda arm: VERDICTS.index(arm.verdict))[:MOST_ARMS]
     verdicts = new_table(plan.noun.one, "verdict", "why")
     for arm in arms:
         reason = "" if arm.reason == "undecided" else shown(arm.reason)

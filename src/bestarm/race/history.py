@@ -180,18 +180,16 @@ def verdict_on(line: Line, limit: Line) -> str:
 
 
 def as_otava(lines: Sequence[Line]) -> str:
-    """A table for Apache Otava: a column for each limit of the newest line, and a row for each line that has all of
-    them. All lines must be of one study."""
-    groups = by_limit(lines)
-    if len({study for study, _ in groups}) > 1:
+    """A table for Apache Otava: a column for each limit of the newest line that any line has a figure of, and a row for
+    each line that has all of them. All lines must be of one study."""
+    if len({line["study"] for line in lines}) > 1:
         raise InvalidInput("--otava", "several studies", "takes one study a file; choose it with --study")
-    newest = lines[-1]["limits_found"] if lines else ()
-    columns = [limit["limit"] for limit in newest if figure_of(limit) is not None]
+    found = [{limit["limit"]: figure_of(limit) for limit in line["limits_found"]} for line in lines]
+    columns = [name for name in found[-1] if any(one.get(name) is not None for one in found)] if found else []
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(["time", "commit", *columns])
-    for line in lines:
-        figures = {limit["limit"]: figure_of(limit) for limit in line["limits_found"]}
+    for line, figures in zip(lines, found, strict=True):
         cells = [figures.get(column) for column in columns]
         # Every cell must be a number there.
         if None not in cells:

@@ -12,6 +12,7 @@ from bestarm.policies.levels import levels_of
 from bestarm.race.counting import Counting
 from bestarm.race.limits import METRICS, Limit
 from bestarm.race.own_metrics import read_metric
+from bestarm.race.pauses import noun_for_pauses
 from bestarm.race.ratios import Interval, ratio_interval
 from bestarm.race.result import RaceResult
 
@@ -75,7 +76,8 @@ def multiple(number: float) -> str:
 
 def interval_words(result: RaceResult) -> str:
     """What the intervals of limits promise."""
-    of = ", for runs without pauses, or if these strike both alike" if result.question.symmetric else ""
+    metrics = result.question.symmetric
+    of = f", for runs without {noun_for_pauses(metrics)}, or if these strike both alike" if metrics else ""
     return f"Each end of an interval holds at any number of runs with {100 * (1 - result.delta):g}% confidence{of}."
 
 

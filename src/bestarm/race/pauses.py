@@ -30,7 +30,7 @@ def command_on(command: str, machine: str) -> str:
 
 
 _SIZES = {"memory", "output"}
-TIMES = {"time", "user", "system"}
+_TIMES = {"time", "user", "system"}
 _DIP = "least "
 """Before a metric of which more is better: the cutoff below which a run pauses."""
 _CUTOFF = 1.25
@@ -172,5 +172,5 @@ def beyond_cutoff(nouns: str) -> str:
 
 def noun_for_pauses(watched: Set[str]) -> str:
     """What pauses are called, where they may be those of memory or output, or of a metric of the user's own."""
-    nouns = [("pauses", watched & TIMES), ("spikes", watched & _SIZES), ("outliers", watched - TIMES - _SIZES)]
+    nouns = [("pauses", watched & _TIMES), ("spikes", watched & _SIZES), ("outliers", watched - _TIMES - _SIZES)]
     return " or ".join(noun for noun, metrics in nouns if metrics) or "pauses"

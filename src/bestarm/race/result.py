@@ -23,6 +23,7 @@ from bestarm.race.pauses import (
     Pauses,
     beyond_cutoff,
     command_on,
+    cutoff_words,
     noun_for_pauses,
     pauses_of,
     pooled,
@@ -49,6 +50,8 @@ class Conclusion:
     """What was found, even if the results contradict what the guarantee rests on."""
     exception: str = ""
     """The part of the verdict that says what it does not cover."""
+    presumption: str = ""
+    """The part that says which pauses were seen, and what they are taken for. These are covered."""
     pauses_rarer_than: int | None = None
     """N if the verdict holds except for pauses that are rarer than 1 in N."""
     withheld: str | None = None
@@ -139,13 +142,13 @@ class RaceResult:
         what_was_seen = beyond_cutoff(what) if are_usual else what
         alike = f" ({what_was_seen}: {'; '.join(seen)}; taken to strike {' and '.join(pairs)})" if seen else ""
         if not bounds:
-            return Conclusion(found, alike)
+            return Conclusion(found, presumption=alike)
         rarest = min(bounds) if min(bounds) >= _LEAST else None
         if rarest is not None and found == "certified" and not seen and self._is_outweighed(1.0 / rarest):
             return Conclusion(found)
         whose = "" if favored == (self.status.answer,) and found == "certified" else f" of {' or '.join(favored)}"
         rare = "" if rarest is None else f" rarer than 1 in {rarest:,}"
-        return Conclusion(found, f", except for {what}{whose}{rare}{alike}", rarest)
+        return Conclusion(found, f", except for {what}{whose}{rare}", alike, rarest)
 
     @property
     def over_machines(self) -> str:
@@ -159,9 +162,10 @@ class RaceResult:
         conclusion, watched = self.conclusion, ", ".join(sorted(self.question.watched))
         if conclusion.withheld:
             return remark_words("broken", watched, conclusion.withheld)
-        if self.status.state not in DECIDED or not conclusion.exception:
+        words = f"{conclusion.exception}{conclusion.presumption}"
+        if self.status.state not in DECIDED or not words:
             return ""
-        return remark_words("doubtful", watched, f"the verdict holds {conclusion.exception.removeprefix(', ').strip()}")
+        return remark_words("doubtful", watched, f"the verdict holds {words.removeprefix(', ').strip()}")
 
     @property
     def _found_by_study(self) -> Found:
@@ -192,12 +196,18 @@ class RaceResult:
             return tuple(one.name for one in self.contestants)
         return tuple(dict.fromkeys(names))
 
-    def pauses(self, name: str) -> Pauses:
+    def pauses(self, name: str, metric: str | None = None) -> Pauses:
+        """The pauses of a command, in any metric or in one."""
         known = self.question.known
         runs: dict[str, list[Run]] = {machine: [] for machine in self.machines}
         for run in self.run_log.of(name):
             runs.setdefault(run.on, []).append(run)
-        return pooled([pauses_of(runs[on], self.cutoffs.get(command_on(name, on), {}), known) for on in runs])
+        found = []
+        for on, made in runs.items():
+            cutoffs = self.cutoffs.get(command_on(name, on), {})
+            watched = {one: limit for one, limit in cutoffs.items() if metric in (None, cutoff_words(one)[0])}
+            found.append(pauses_of(made, watched, known))
+        return pooled(found)
 
     def stopped(self, name: str) -> int:
         """How many runs of a command were stopped at the timeout."""

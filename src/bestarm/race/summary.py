@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bestarm.answer import Difference, void_words
 from bestarm.noises.shares import Share
-from bestarm.race.limits import SHARES, Metric, size_words, time_words
+from bestarm.race.limits import SHARES, Limit, Metric, size_words, time_words
 from bestarm.race.limits_found import limit_verdict, multiple, ratio_interval_of, ratio_to
-from bestarm.race.pauses import TIMES, beyond_cutoff, command_on, cutoff_words, noun_for_pauses
+from bestarm.race.pauses import beyond_cutoff, command_on, cutoff_words, noun_for_pauses
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.result import LIKE_THESE, RaceResult
 from bestarm.race.runs import Run
@@ -96,7 +96,7 @@ def verdict(result: RaceResult) -> str:
         return f"VOID: {_void_summary(result)} {after}; {void_words(status.void_because)}."
     if conclusion.withheld:
         return f"UNDECIDED {after}: {conclusion.withheld}. --at-most pauses=… or --assume range decides."
-    end = f"{conclusion.exception}, {sure}, {after}.{_ceiling_sentence(result)}"
+    end = f"{conclusion.exception}{conclusion.presumption}, {sure}, {after}.{_ceiling_sentence(result)}"
     if conclusion.found == "refuted":
         whose = "REFUTED: the candidate does not meet" if result.question.is_gate else "No command meets"
         return f"{whose} every limit{end}"
@@ -203,7 +203,6 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
         return
     baseline = {arm.name: arm for arm in result.status.arms}.get(result.question.baseline or "")
     judged = result.contestants[-1].name if result.question.is_gate else result.status.leader
-    has_pauses = bool(result.question.symmetric) and any(result.pauses(one.name).count for one in result.contestants)
     for arm in result.status.arms:
         for place, limit in enumerate(result.question.limits, start=1):
             stands = arm.metrics[place]
@@ -228,9 +227,17 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
                 mean, ends = ratio, ratio_interval_of(result, arm.name, place) or (ends[0] / scale, ends[1] / scale)
             measured, low, high = (words(number) if math.isfinite(number) else "?" for number in (mean, *ends))
             found = limit_verdict(result, limit, stands)
-            # The interval rests on symmetry, which pauses of one command alone break.
-            of = " without pauses" if limit.is_relative and limit.metric in TIMES and has_pauses else ""
-            yield f"{arm.name}: {limit.words}{counted}: {found}; measured {measured}, interval{of} {low} to {high}"
+            interval = f"interval{_without_pauses(result, arm.name, limit)} {low} to {high}"
+            yield f"{arm.name}: {limit.words}{counted}: {found}; measured {measured}, {interval}"
+
+
+def _without_pauses(result: RaceResult, name: str, limit: Limit) -> str:
+    """Which runs the interval of a limit is about, where it rests on symmetry: pauses of one command break that."""
+    if not limit.is_relative or limit.metric not in result.question.symmetric:
+        return ""
+    found = [result.pauses(one, limit.metric) for one in (name, result.question.baseline) if one]
+    has_pauses = any(pauses.count and not pauses.are_usual for pauses in found)
+    return f" without {noun_for_pauses({limit.metric})}" if has_pauses else ""
 
 
 def history_lines(result: RaceResult) -> Iterator[str]:

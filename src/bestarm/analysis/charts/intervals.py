@@ -16,7 +16,7 @@ from bestarm.validation import MOST
 COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "worse": "#7f7f7f", "open": "#e69f00"}
 COLORS |= {"retired": "#b0b0b0", "baseline": "#222222"}
 
-_ROW, _TOP, _WIDTH, _GAP = 26, 44, 250, 24
+_ROW, _TOP, _WIDTH, _GAP, _KEY = 26, 44, 250, 24, 105
 _LONGEST_NAME = 28
 _NARROWEST = 1e-9
 """The least width of a panel, as a share of the values it shows. Closer values cannot be told apart by labels."""
@@ -125,7 +125,9 @@ def interval_chart(rows: Sequence[ArmStanding], units: Sequence[str | None] = ()
     panels = len(rows[0].metrics)
     names = short_names([row.name for row in rows])
     left = 30 + 8 * max(map(len, names))
-    width = max(left + panels * (_WIDTH + _GAP), left + 540)
+    verdicts = [one for one in COLORS if one not in ASIDE or any(row.verdict == one for row in rows)]
+    # Beside the verdicts, the legend has the threshold.
+    width = left + max(panels * (_WIDTH + _GAP), (len(verdicts) + 1) * _KEY + 15)
     height = _TOP + _ROW * len(rows) + 62
     size = f'viewBox="0 0 {width} {height}"'
     parts = [
@@ -142,10 +144,10 @@ def interval_chart(rows: Sequence[ArmStanding], units: Sequence[str | None] = ()
         unit = units[column] if units else None
         parts += _panel(rows, column, left + column * (_WIDTH + _GAP), unit)
     x = float(left)
-    for verdict in [one for one in COLORS if one not in ASIDE or any(row.verdict == one for row in rows)]:
+    for verdict in verdicts:
         parts.append(_mark(verdict, x, height - 17))
         parts.append(f'<text x="{x + 12:.0f}" y="{height - 13}">{verdict}</text>')
-        x += 105
+        x += _KEY
     parts.append(
         f'<path d="M{x} {height - 24}v14" class="threshold"/><text x="{x + 12:.0f}" y="{height - 13}">threshold</text>'
     )

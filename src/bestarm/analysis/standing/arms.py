@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -31,7 +31,9 @@ from bestarm.problem import Constraint, Objective, Problem
 from bestarm.texts import side_by_side
 from bestarm.validation import exact
 
-Verdict = Literal["feasible", "infeasible", "worse", "open", "retired", "baseline"]
+Verdict = Literal["feasible", "open", "worse", "infeasible", "baseline", "retired"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""Those that can be the answer first."""
 Known = Literal["holds", "violated", "open"] | None
 
 
@@ -79,7 +81,7 @@ class ArmStanding:
         return self.verdict if self.verdict in ASIDE else marks.get(metric.verdict, self.verdict)
 
 
-ASIDE: tuple[Verdict, ...] = ("retired", "baseline")
+ASIDE: tuple[Verdict, ...] = ("baseline", "retired")
 """Verdicts on arms that are not part of the question. A baseline is one if it only sets the limits of the others."""
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
+from bestarm.analysis.standing.arms import VERDICTS, ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import relation, statistic, subject
 from bestarm.analysis.status.status import Status, progress_lines
 from bestarm.answer import DECIDED, counted_tests
@@ -44,7 +44,7 @@ MOST_ROWS = 12
 
 MOST_COLUMNS = 4
 """With more metrics than this a table is too wide for a page of paper: each arm is a block, in which they wrap."""
-_VERDICTS = {
+_VERDICT_WORDS = {
     "infeasible": "not feasible",
     "open": "undecided",
     "worse": "worse",
@@ -119,11 +119,10 @@ def first_page(plan: Plan, status: Status, counted: int) -> str:
 
 def _table(plan: Plan, status: Status) -> str:
     sign = 1.0 if plan.objective.goal == "maximize" else -1.0
-    order = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "baseline": 4, "retired": 5}
 
     def rank(row: ArmStanding) -> tuple[bool, int, float]:
         mean = row.metrics[0].mean
-        return row.name != status.leader, order[row.verdict], math.inf if math.isnan(mean) else -sign * mean
+        return row.name != status.leader, VERDICTS.index(row.verdict), math.inf if math.isnan(mean) else -sign * mean
 
     arms = status.arms
     marks = {
@@ -154,7 +153,7 @@ def _verdict(status: Status, row: ArmStanding) -> str:
         return "part of the answer"
     if row.verdict == "feasible":
         return "can be the answer" if status.state not in DECIDED else "feasible"
-    return _VERDICTS[row.verdict]
+    return _VERDICT_WORDS[row.verdict]
 
 
 def _figures(is_exact: bool, metric: MetricStanding, mark: str) -> str:

@@ -135,6 +135,7 @@ function voidWords(study) {
   return `; the guarantee is void, because ${[...because.slice(0, MOST_REASONS), ...more].join("; ")}`;
 }
 
+/** Those that can be the answer first. */
 export const VERDICTS = ["feasible", "open", "worse", "infeasible", "baseline", "retired"];
 /** Those of arms that are not part of the question. */
 export const ASIDE = ["baseline", "retired"];

@@ -5,10 +5,9 @@ import { badge, hollowBadge } from "../library/markers.js";
 import { testsOf } from "../library/measuring.js";
 import { nounOf } from "../library/nouns.js";
 import { waitingWords } from "../library/waiting.js";
-import { count, interval, isVoid, number, headingOf, requirement, shareWords } from "../library/words.js";
+import { count, interval, isVoid, number, headingOf, requirement, shareWords, VERDICTS } from "../library/words.js";
 
 const PAGE = 50;
-const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
 
 export function armsPanel(context) {
   const plan = context.status.plan;
@@ -21,7 +20,7 @@ export function armsPanel(context) {
 
   const columns = [
     { key: "standing", title: noun.One, value: null },
-    { key: "verdict", title: "Verdict", value: (arm) => ORDER[arm.verdict] },
+    { key: "verdict", title: "Verdict", value: (arm) => VERDICTS.indexOf(arm.verdict) },
     { key: "reason", title: "Reason", value: (arm) => arm.reason },
     { key: "tests", title: "Tests", numeric: true, value: tests },
     ...parts.map((part, k) => ({

@@ -13,7 +13,6 @@ const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
 const WINDOW_ROWS = 18;
 const WINDOW_ROWS_NARROW = 10;
-const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
 
 /** The answer or leader first, then by verdict, and the better mean first within each. */
 function ordered(status, arms) {
@@ -21,7 +20,7 @@ function ordered(status, arms) {
   const score = (arm) => (arm.metrics[0].mean === null ? Infinity : sign * arm.metrics[0].mean);
   return [...arms].sort((a, b) =>
     (b.name === status.leader) - (a.name === status.leader) ||
-    ORDER[a.verdict] - ORDER[b.verdict] || score(a) - score(b) || 0);
+    VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict) || score(a) - score(b) || 0);
 }
 
 const MARKS = { holds: "feasible", violated: "infeasible", open: "open" };
