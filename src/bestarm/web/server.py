@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import logging
 import math
@@ -33,6 +34,8 @@ _QUEUE = 2048
 _MOST_LINES = 100
 _STOP_SECONDS = 10
 """How long a server that stops waits for open requests."""
+_MOST_HEAPS = -8
+"""The number of this option of glibc's `mallopt`, `M_ARENA_MAX`."""
 
 
 def check_access(
@@ -187,6 +190,7 @@ def serve(
     sys.setswitchinterval(0.0005)
     # Looking for garbage stops all threads. A large study has millions of objects, and none of them is garbage.
     gc.set_threshold(10_000, 20, 10)
+    _share_heaps()
     storage = open_when_ready(storage_url, wait_seconds)
     with listen(host, port) as listener:
         app = create_app(
@@ -205,6 +209,12 @@ def serve(
         print(f"bestarm is serving http://{shown}:{listener.getsockname()[1]}{root_path}/", file=sys.stderr, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             new_server(app).run(sockets=[listener])
+
+
+def _share_heaps() -> None:
+    """Let all threads share two heaps. glibc gives each its own, and what one has freed the others cannot use."""
+    with contextlib.suppress(AttributeError, TypeError):  # elsewhere there is no such function
+        ctypes.CDLL(None).mallopt(_MOST_HEAPS, 2)
 
 
 class OnceAMinute(logging.Filter):
