@@ -213,6 +213,12 @@ def _shown(text: str) -> str:
     return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1].rstrip()}…"
 
 
+def study_name(commands: Sequence[str]) -> str:
+    """What the study of a race is called, unless that is stated."""
+    name = " vs ".join(map(_shown, commands))
+    return name if len(name) <= 100 else f"{name[:99].rstrip()}…"
+
+
 def words_of(command: str, shell: str) -> list[str]:
     """What is started for a command: a shell that reads it or, with the shell `none`, the program itself."""
     if shell == "none":

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bestarm.race.run_log import RunLog, changed, file_beside
 from bestarm.storage.base import Storage
+from bestarm.study import Study
 
 
 class Found(NamedTuple):
@@ -37,3 +38,12 @@ def find_race(storage: Storage, db: str | None, name: str, files: Mapping[str, s
         return Found(newest, run_log, "")
     why = f"{', '.join(altered)} changed since this race began" if altered else "as you asked"
     return Found(following, log_of(following), f"Started over as {following!r}, {why}; {newest!r} is kept.")
+
+
+def study_before(storage: Storage, name: str) -> Study | None:
+    """The study that an earlier session of a race left; None if there is none."""
+    if storage.find_study(name) is None:
+        return None
+    study = Study.open(name, storage=storage)
+    study._heeds_remarks = False
+    return study

@@ -31,8 +31,8 @@ Line = dict[str, Any]
 COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA")
 """Where pipelines say which commit they are about."""
 NO_CLAIM = (
-    "Each line is a verdict about the two programs that it names, measured in turns on one machine. Nothing is claimed "
-    "about how lines differ: machines differ, and no probability of error covers a trend."
+    "Each line is a verdict about two programs, measured in turns on one machine. Nothing is claimed about how lines "
+    "differ: machines differ, and no probability of error covers a trend."
 )
 _FIGURES = ("at_most", "candidate", "baseline", "ratio", "low", "high")
 _NEEDED = {"time": str, "study": str, "found": str, "limits_found": list}

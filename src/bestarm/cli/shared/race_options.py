@@ -94,7 +94,7 @@ class Options:
             "--runs",
             "-r",
             metavar="N",
-            help="Make exactly N runs of each command.",
+            help="Make exactly N runs of each command. Those that --db keeps are among them.",
             show_default="as many as it takes",
         ),
     ] = None
@@ -369,9 +369,9 @@ class Options:
         result: RaceResult | None
         try:
             console = plain_console(stderr=True, style=style)
-            console.print(start_words(len(contestants), race.first_runs), soft_wrap=True)
-            if race.shortage:
-                console.print(race.shortage, soft_wrap=True)
+            for words in (start_words(len(contestants), race.first_runs), race.shortage):
+                if words and not race.is_over:
+                    console.print(words, soft_wrap=True)
             with LiveTable(contestants, console, question, conditions.minutes or DEFAULT_MINUTES) as table:
                 result = race.run(table)
         except KeyboardInterrupt:
