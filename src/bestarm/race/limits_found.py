@@ -136,4 +136,12 @@ def ratio_interval_of(result: RaceResult, name: str, place: int) -> Interval | N
     rejects = float(levels.rejecting[arm]) + math.log(len(question.limits))
     ends = (rejects, float(levels.certifying[arm]))
     # A limit from below is certified by the lower end, and refuted by the upper one.
-    return ratio_interval(own, base, limit.value, *(ends if limit.side == "at_most" else reversed(ends)))
+    found = ratio_interval(own, base, limit.value, *(ends if limit.side == "at_most" else reversed(ends)))
+    if found is None or limit.metric != "time":
+        return found
+    # Runs that were stopped would have taken longer.
+    low, high = (
+        (-math.inf if result.stopped(baseline) else found.low),
+        (math.inf if result.stopped(name) else found.high),
+    )
+    return Interval(low, high)
