@@ -266,6 +266,14 @@ def test_gates_have_a_history(tmp_path: Path) -> None:
     assert (line["found"], line["runs"]) == ("undecided", 2)
 
 
+def test_a_command_beside_itself_has_a_history_of_its_own(tmp_path: Path) -> None:
+    for command in ("true", "true 1"):
+        words = ("gate", command, "--baseline", command, "--at-most", "time=9x", "--total-runs=2", "--history", "h")
+        assert bestarm(*words, cwd=tmp_path).code == 4
+    lines = [json.loads(line) for line in (tmp_path / "h").read_text().splitlines()]
+    assert [line["study"] for line in lines] == ["true vs true", "true 1 vs true 1"]
+
+
 def test_mistakes_about_histories(tmp_path: Path) -> None:
     gate = ("gate", QUICK, "--baseline", SLOW, "--at-most", "time=1.5x")
     ended = bestarm(*gate, "--history", "none/gates.jsonl", cwd=tmp_path)

@@ -168,9 +168,9 @@ def by_limit(lines: Sequence[Line]) -> dict[tuple[str, str], list[tuple[Line, Li
 
 
 def figure_of(limit: Mapping[str, Any]) -> float | None:
-    """What is followed over time: the ratio if a limit is relative to the baseline, else what was measured."""
-    number: float | None = limit["ratio"] if limit["is_relative"] else limit["candidate"]
-    return number
+    """What is followed over time: the ratio if a limit is a multiple of the baseline, else what was measured."""
+    found = limit_in(limit)
+    return found.ratio if found.is_multiple else found.candidate
 
 
 def verdict_on(line: Line, limit: Line) -> str:
