@@ -155,9 +155,8 @@ class Race:
             # A sample of machines can grow.
             "on": None if self._is_sample else list(self._conditions.on) or None,
         }
-        floor, ahead = self._run_log.floor, self._ahead
-        learned = {"files": self._files, "memory_floor": floor, "cutoffs": self._cutoffs, "ahead": ahead}
-        self._run_log.begin(about, learned)
+        learned = {"memory_floor": self._run_log.floor, "cutoffs": self._cutoffs, "ahead": self._ahead}
+        self._run_log.begin(about, {"files": self._files, **learned})
         self._study = study
         self._settle(study)
         self._is_full = self.is_over
@@ -396,5 +395,6 @@ class Race:
             if run is None:
                 study.fail(test, "the record of the run is lost; it is made again")
                 continue
-            self._counting.check(test.arm, run, f"run {test.id}")
+            which = f"no run was made now (--fresh starts over): run {test.id}, which was kept,"
+            self._counting.check(test.arm, run, which)
             study.tell(test, self._counting.values(test, run))

@@ -228,7 +228,6 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
             ratio = None
             if limit.is_relative and not limit.margin and baseline is not None:
                 ratio = ratio_to(result, stands, baseline.metrics[place], limit)
-                ends = ends if ratio is not None else (-math.inf, math.inf)
             if ratio is not None:
                 # Where no interval of the ratio is known, the baseline's mean is taken as it was measured.
                 scale, words = stands.mean / ratio, multiple
