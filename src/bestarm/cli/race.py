@@ -181,7 +181,9 @@ def gate(
         raise typer.Exit(_run_suite(options, suites, commands_of(candidate, baseline)))
     refuse_others(suites, (), "benchmarks: --suite says of which kind")
     if (baseline is None) == (logs.log_of_baseline is None):
-        raise InvalidInput("--baseline", UNSTATED, "state the command to compare with, or with --eval a log")
+        raise InvalidInput(
+            "--baseline", UNSTATED, "state the command to compare with, or with --eval a log; `race` takes one alone"
+        )
     if logs.log_of_baseline is not None:
         refuse_others(options, _FOR_LOGS, "commands, and --eval compares logs")
         if history is not None:

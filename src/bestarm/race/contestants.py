@@ -103,7 +103,10 @@ def _with_texts_of_their_own(found: Sequence[Contestant], around: Around, comman
 
 
 def _named(found: Sequence[Contestant], names: Sequence[str]) -> list[Contestant]:
-    """Names belong to the first commands. The others are called by their command."""
+    """Names belong to the first commands. The others are called by their command. One name with a parameter in it is
+    that of all commands."""
+    if len(names) == 1 and _filled(names[0], found[0].parameters) != names[0]:
+        names = [names[0]] * len(found)
     if len(names) > len(found):
         reason = f"there {'is 1 command' if len(found) == 1 else f'are {len(found)} commands'}, and no more names"
         raise InvalidInput("--command-name", len(names), reason)

@@ -18,7 +18,7 @@ from bestarm.race.conditions import DEFAULT_MINUTES
 from bestarm.race.conditions import Conditions as Conditions
 from bestarm.race.contestants import Contestant, study_name
 from bestarm.race.counting import Counting, largest_of
-from bestarm.race.finding import find_race, study_before
+from bestarm.race.finding import find_race, study_before, study_of
 from bestarm.race.machines import Machines, runners_on, shares_of, shuffled
 from bestarm.race.outlook import shortage_words
 from bestarm.race.pauses import Cutoffs, command_on, cutoffs_of
@@ -42,7 +42,7 @@ from bestarm.study.intake.names import is_gone
 from bestarm.study.intake.values import Result
 from bestarm.study.record.checks import MOST_BLOCKS_HELD
 from bestarm.study.work.failures import MeasurementFailed, NotStarted
-from bestarm.study.work.workers import create_or_open, new_block
+from bestarm.study.work.workers import new_block
 from bestarm.validation import InvalidInput
 
 _POLL = 0.2
@@ -145,8 +145,7 @@ class Race:
             least = runs_of_one(largest["time"], self._question, self._conditions.most_runs)
             self._conditions = dataclasses.replace(self._conditions, least_runs=least)
         plan = self._plan(self._ceilings)
-        study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts over")
-        study._heeds_remarks = False
+        study = study_of(plan, self._storage, self._conditions.seed, self._question.delta)
         about = {
             **self._commands.about,
             "timeout": self._timeout,
