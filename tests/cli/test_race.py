@@ -82,7 +82,11 @@ def test_the_exit_status_of_a_gate(
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (("race", "true", "exit 3"), 1, "error: 'exit 3' ended with status 3. This was its first run: mend the"),
+        (
+            ("race", "true", "exit 3"),
+            1,
+            "error: warm-up run 1 of 'exit 3' ended with status 3. This was its first run: mend the",
+        ),
         (("race", "true", "sleep {x}"), 1, " --help' for more information. This was its first run: mend the command"),
         (("race", "true", "sleep {x}"), 1, "{x} stands as it is: -L x A,B fills in values"),
         (("race", "true", "no-such-program"), 1, "error: 'no-such-program' ended with status 127"),
@@ -266,6 +270,14 @@ def test_gates_have_a_history(tmp_path: Path) -> None:
     assert (line["found"], line["runs"]) == ("undecided", 2)
 
 
+def test_a_command_beside_itself_has_a_history_of_its_own(tmp_path: Path) -> None:
+    for command in ("true", "true 1"):
+        words = ("gate", command, "--baseline", command, "--at-most", "time=9x", "--total-runs=2", "--history", "h")
+        assert bestarm(*words, cwd=tmp_path).code == 4
+    lines = [json.loads(line) for line in (tmp_path / "h").read_text().splitlines()]
+    assert [line["study"] for line in lines] == ["true vs true", "true 1 vs true 1"]
+
+
 def test_mistakes_about_histories(tmp_path: Path) -> None:
     gate = ("gate", QUICK, "--baseline", SLOW, "--at-most", "time=1.5x")
     ended = bestarm(*gate, "--history", "none/gates.jsonl", cwd=tmp_path)
@@ -302,3 +314,26 @@ def test_a_gate_on_a_metric_of_ones_own() -> None:
     assert bestarm("gate", "echo 90", *asked).code == 3
     both = bestarm("race", "true", "false", "--minimize=time", "--maximize=user")
     assert (both.code, "state one of --minimize and --maximize" in both.err) == (2, True)
+
+
+def test_a_run_that_fails_ends_a_race_and_loses_no_other(tmp_path: Path) -> None:
+    """The fifth run fails; two of each command come first."""
+    fails = "echo >> made; test $(wc -l < made) -lt 5"
+    words = ("race", fails, QUICK, "--db", "kept.db", "--export-json", "json", "-r", "9", "--timeout", "60s")
+    for number in range(2):
+        ended = bestarm(*words, cwd=tmp_path)
+        assert ended.code == 1
+        assert "UNDECIDED: stopped after " in ended.out
+        assert f"of {fails!r} ended with status 1. Say how many runs may fail" in ended.err
+        assert ("error: no run was made now (--fresh starts over): run " in ended.err) == bool(number)
+        data = json.loads((tmp_path / "json").read_text())
+        assert data["bestarm"]["is_interrupted"]
+        assert data["results"][0]["exit_codes"] == [0, 0, 1]
+        assert len((tmp_path / "made").read_text()) == 5
+
+
+def test_a_race_that_makes_no_run_announces_none(tmp_path: Path) -> None:
+    words = ("race", QUICK, "true ", "-n", "a", "-n", "b", "--db", "kept.db", "-r")
+    for number, starts in (("2", True), ("2", False), ("1", False)):
+        ended = bestarm(*words, number, "--timeout", "60s", cwd=tmp_path)
+        assert (ended.code, "starting: " in ended.err, "no run was made now" in ended.out) == (4, starts, not starts)

@@ -90,13 +90,17 @@ def test_the_table_shows_what_the_question_is_about() -> None:
 
 
 def test_exported_tables_have_the_column_too() -> None:
-    head, _, a, *_ = as_markdown(about(outcome("output=10kB"), "user")).splitlines()
+    found = about(outcome("output=10kB"), "user")
+    head, _, a, *_ = as_markdown(found).splitlines()
     columns = [cell.strip() for cell in head.split("|")]
     cells = dict(zip(columns, (cell.strip() for cell in a.split("|")), strict=True))
     assert columns[2:6] == ["Mean [ms]", "Min [ms]", "Max [ms]", "Relative"]
     assert 495 < float(cells["User"].removesuffix(" ms")) < 505
     assert cells["Output"] == "7 kB"
     assert "User" not in as_orgmode(outcome())
+    rows = [*csv.DictReader(io.StringIO(as_csv(found)))]
+    assert [float(row["output"]) for row in rows] == [7000.0, 7000.0]
+    assert "output" not in as_csv(outcome())
 
 
 @pytest.mark.parametrize("width", [50, 60, 80])

@@ -190,8 +190,10 @@ def test_a_command_that_fails(folder: Path) -> None:
         "error: test 1 ('latency' of 'a') failed: the command ended with status 7; it said: out of ink. It is set "
         "aside, and no later result counts before it. Declare what it counts: --failed-as VALUE to record that value; "
         "or --retry N, if failures have nothing to do with results, to try again; or, once a mistake of what measures "
-        "is mended, free the test with `bestarm release bench 1`. Then run it again to go on."
+        "is mended, free the test with `bestarm release bench 1 --db s.db`. Then run it again to go on."
     )
+    again = run_with(folder, "sh -c 'echo 3; echo 4 >&2'")
+    assert again.err.splitlines()[-1].startswith("error: nothing was run now: test 1 ('latency' of 'a') failed: ")
     ended = run_with(folder, CRASH, "--retry", "2")
     assert "failed 3 times, the last time: the command ended with status 7" in ended.err
     log = ba.Study.open("bench", storage=folder / "s.db").log()
@@ -228,7 +230,7 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
     study.tell(test, 3)
     ended = run_with(folder, "echo fine", "--failed-as", "1", "--retry", "3")
     assert "gave an impossible value: the command must print one number, and printed 'fine" in ended.err
-    assert "or record what was measured: `bestarm tell bench 2 VALUE`" in ended.err
+    assert "or record what was measured: `bestarm tell bench 2 VALUE --db s.db`" in ended.err
     assert [row.aside for _, row in study.pending()] == ["refused"]
     assert bestarm("tell", "bench", "2", "1", "--db", "s.db", cwd=folder).code == 0
     assert study.status().tests == 2

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.race.simulated import Drawn, a_run, race, skewed
+from tests.race.simulated import a_run, race, skewed
 
 from bestarm.race.benchmark import benchmark_lines, outliers_of
 from bestarm.race.exports import as_json, as_markdown
@@ -16,7 +16,6 @@ from bestarm.race.race import Conditions
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
 from bestarm.race.summary import note_lines, verdict, verdict_words, verdicts_shown
-from bestarm.study import Study
 from bestarm.validation import InvalidInput
 
 SLOW = skewed({"gzip": 2.0})
@@ -77,15 +76,13 @@ def test_it_is_exported_without_a_claim() -> None:
     assert "| measured |" in as_markdown(outcome)
 
 
-def test_a_kept_benchmark_is_not_made_again(tmp_path: Path) -> None:
-    db = f"sqlite:///{tmp_path / 'races.db'}"
-    first = race(SLOW, ["gzip"], db=db)
-    assert Study.open("gzip", storage=db).status().state == "certified"
-    runner = Drawn(SLOW)
-    again = race(SLOW, ["gzip"], db=db, runner=runner)
-    assert runner.made == []
-    assert lines_of(again) == lines_of(first)
-    assert again.decided_before.startswith("Decided on ")
+def test_it_is_no_study_that_is_kept(tmp_path: Path) -> None:
+    """Readers of such a study would be told that the command is certified to be the best."""
+    db = tmp_path / "races.db"
+    with pytest.raises(InvalidInput, match=r"one command alone is measured anew each time"):
+        race(SLOW, ["gzip"], db=str(db))
+    assert not db.exists()
+    assert race(SLOW, ["gzip"], ["time=3s"], db=str(db)).found == "certified"
 
 
 def test_it_is_measured_on_one_machine() -> None:

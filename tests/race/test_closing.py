@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+from typing import Any
 
 import pytest
 from tests.lengths import lengths
@@ -16,9 +17,10 @@ from tests.race.test_pauses import NO_DRAW, Scripted
 from bestarm.race.closing import closing_line, ratio_between, ratio_lines, times_better
 from bestarm.race.exports import as_json
 from bestarm.race.intervals import ratio_of_stopped
+from bestarm.race.limits_found import limits_found
 from bestarm.race.race import Conditions
 from bestarm.race.runs import Run
-from bestarm.race.summary import verdict, verdict_words
+from bestarm.race.summary import difference_lines, limit_lines, verdict, verdict_words
 
 
 def in_proportion(means: dict[str, float], sigma: float) -> Draw:
@@ -49,8 +51,8 @@ def test_the_leader_is_so_many_times_as_fast() -> None:
 def test_pauses_that_strike_both_alike_are_no_exception() -> None:
     runner = Scripted({"a": {3}, "b": {3}}, {"a": 1.0, "b": 1.6})
     outcome = race(NO_DRAW, ["a", "b"], runner=runner, conditions=Conditions(timeout=20.0))
-    assert "taken to strike a no more than b), with 95%" in verdict(outcome)
-    assert "taken to strike a no more than b)" in outcome.remark
+    assert "they strike a no more than b), with 95%" in verdict(outcome)
+    assert "they strike a no more than b)" in outcome.remark
     line = closing_line(outcome)
     assert line is not None
     assert line.endswith("×)")
@@ -129,6 +131,39 @@ def test_commands_that_were_all_stopped_are_not_told_apart() -> None:
     outcome = race(draw, ["a", "b", "c"], ["failures=99%"], conditions=Conditions(timeout=3.0))
     assert ratio_between(outcome, "a", "b") is None
     assert ratio_between(outcome, "a", "c") is not None
+
+
+def test_where_every_run_was_stopped_nothing_is_known() -> None:
+    draw = in_proportion({"a": 20.0, "b": 21.0}, 0.01)
+    how: dict[str, Any] = {"runs": 24, "conditions": Conditions(timeout=3.0, ignores_failures=True)}
+    outcome = race(draw, ["a", "b"], **how)
+    assert verdict(outcome).endswith("every run was stopped after 3 s, so nothing is known of how long one takes.")
+    assert [*difference_lines(outcome)] == [
+        "12 of 12 runs of a were stopped after 3 s, and 12 of 12 runs of b were stopped after 3 s: how they differ is "
+        "not known"
+    ]
+    how |= {"at_most": ["time=1.1x"], "baseline": "a", "is_gate": True}
+    gate = race(draw, ["a", "b"], **how)
+    assert [limit.interval for limit in limits_found(gate)] == ["unknown"]
+    assert "measured 1x, interval ? to ?" in next(limit_lines(gate))
+    only_new = race(in_proportion({"a": 2.9, "b": 21.0}, 0.001), ["a", "b"], **how)
+    assert limits_found(only_new)[0].interval.endswith(" or more")
+
+
+def test_a_quicker_command_that_may_be_over_a_limit_is_no_equal() -> None:
+    """Which is quicker is known, and only the limit is open."""
+
+    def draw(command: str, rng: random.Random) -> Run:
+        quick = command == "quick"
+        return a_run((0.01 if quick else 0.1) * rng.lognormvariate(0.0, 0.02), memory=rng.choice([9e7, 1.2e8]))
+
+    outcome = race(draw, ["leads", "quick"], ["mean(memory)=106MB"], runs=30)
+    assert (outcome.found, outcome.status.leader) == ("undecided", "leads")
+    line = str(closing_line(outcome))
+    assert re.fullmatch(r"quick is 10× as fast as leads \(9\.\d–11×\), and may be over a limit", line)
+    assert [words.partition(": open; ")[0] for words in limit_lines(outcome)] == [
+        f"{name}: mean memory at most 106 MB" for name in ("leads", "quick")
+    ]
 
 
 @pytest.mark.parametrize(("count", "allowed"), lengths((20, 5), (400, 38)))

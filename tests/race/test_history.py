@@ -161,6 +161,24 @@ def test_a_limit_has_a_verdict_of_its_own(tmp_path: Path, lines: list[dict[str, 
     assert [line[3:5] for line in said if "refuted" in line] == [["refuted", "violated"], ["refuted", "open"]]
 
 
+def test_a_verdict_that_was_kept_is_no_new_one(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    for is_kept in (False, True):
+        append(tmp_path / "gates.jsonl", lines[1] | {"is_decided_before": is_kept})
+    said = bestarm("history", str(tmp_path / "gates.jsonl")).out
+    assert (said.count("refuted"), said.count("refuted, as before")) == (4, 2)
+
+
+def test_words_are_whole_in_a_narrow_table(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    for is_kept in (False, True):
+        append(tmp_path / "gates.jsonl", lines[2] | {"is_decided_before": is_kept})
+    said = bestarm("history", str(tmp_path / "gates.jsonl"), COLUMNS="60").out
+    table = [line for line in said.splitlines() if not line.startswith("2 gates")]
+    assert max(map(len, table)) <= 60
+    time = lines[2]["time"]
+    words = {*said.split()}
+    assert {time[:10], time[11:16], "undecided,", "before", "open", "measured"} <= words
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_the_figure_is_written(tmp_path: Path, lines: list[dict[str, Any]], suffix: str) -> None:
     out = tmp_path / f"gates{suffix}"

@@ -25,6 +25,7 @@ from bestarm.race.limits import (
     size_words,
     time_words,
 )
+from bestarm.race.own_metrics import read_metrics
 from bestarm.validation import InvalidInput
 
 NUMBERS = st.floats(0.01, 1e5).map(lambda number: float(f"{number:.6g}"))
@@ -157,6 +158,11 @@ def test_margins() -> None:
         read_limits(["time=baseline+5ms"], None)
 
 
+def test_a_limit_with_a_unit_needs_a_metric_with_one() -> None:
+    with pytest.raises(InvalidInput, match=r"must be a number; --metric 'p99\[ms\]=…' says the unit"):
+        read_limit("p99=50ms", known=read_metrics(["p99=last-line"]))
+
+
 def test_what_is_relative_needs_a_baseline() -> None:
     with pytest.raises(InvalidInput, match="say which command that is with --baseline"):
         read_limits(["time=1.02x"], None)
@@ -193,6 +199,12 @@ def test_mistakes_in_commands(commands: list[str], names: list[str], lists: list
     with pytest.raises(InvalidInput) as raised:
         contestants_of(commands, names, lists)
     assert complaint in str(raised.value)
+
+
+def test_one_name_with_a_parameter_names_all() -> None:
+    found = contestants_of(["gzip -{n} f"], ["level {n}"], ["n=1,9"])
+    assert [one.name for one in found] == ["level 1", "level 9"]
+    assert [one.name for one in contestants_of(["gzip -{n} f"], ["fast"], ["n=1,9"])] == ["fast", "gzip -9 f"]
 
 
 def test_a_baseline_is_one_of_the_commands_or_comes_first() -> None:

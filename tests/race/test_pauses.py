@@ -19,7 +19,7 @@ from bestarm.race.contestants import contestants_of
 from bestarm.race.exports import as_json
 from bestarm.race.limits import Limit
 from bestarm.race.limits_found import interval_words, limits_found
-from bestarm.race.pauses import cutoffs_of, rarer_than
+from bestarm.race.pauses import Pauses, cutoffs_of, rarer_than
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
 from bestarm.race.result import RaceResult
@@ -152,11 +152,15 @@ def test_pauses_may_strike_both_alike() -> None:
     assert outcome.found == "certified"
     assert re.search(
         r"^CERTIFIED: new meets every limit \(pauses: 1 of (\d+) runs of new against 1 of \1 runs of old; "
-        r"taken to strike new no more than old\), with 95%",
+        r"assumed, as chance allows: they strike new no more than old\), with 95%",
         verdict(outcome),
     )
     assert outcome.conclusion.pauses_rarer_than is None
     assert any(line.startswith("Counted as pauses: more than ") for line in note_lines(outcome))
+
+
+def test_a_few_runs_do_not_say_what_is_usual() -> None:
+    assert [Pauses(runs, runs, "3 s").are_usual for runs in (1, 5, 6)] == [False, False, True]
 
 
 def test_what_most_runs_do_is_no_pause() -> None:

@@ -12,9 +12,11 @@ from tests.lengths import lengths
 from tests.race.simulated import a_run, race, skewed
 
 from bestarm.race.exports import as_json, as_markdown
+from bestarm.race.history import figure_of
 from bestarm.race.limits_found import limits_found
 from bestarm.race.ratios import Interval, ratio_interval
 from bestarm.race.runs import Run
+from bestarm.race.summary import limit_lines
 
 LEVEL = -math.log(0.05)
 
@@ -87,8 +89,13 @@ def test_the_exports_of_a_gate_have_a_row_for_each_limit() -> None:
     assert (memory["low"], memory["high"]) == pytest.approx((1.0, 1.0), abs=1e-6)
     assert (quantile["ratio"], quantile["is_relative"]) == (None, False)
     assert quantile["high"] < 2.0
-    assert (margin["low"], margin["high"]) == pytest.approx((time["low"], time["high"]), rel=0.02)
+    # A ratio would say nothing of so many milliseconds.
+    assert margin["ratio"] is None
+    assert 0.09 < margin["low"] < margin["candidate"] < margin["high"] < margin["baseline"] + 0.05
     rows = as_markdown(outcome).splitlines()
+    [words] = [line for line in limit_lines(outcome) if line.startswith(f"new: {margin['limit']} (")]
+    assert words.rpartition(", interval ")[2] == limits_found(outcome)[3].interval
+    assert figure_of(margin) == margin["candidate"]
     [row] = [row for row in rows if row.startswith("| time at most 1.2x the baseline | holds | ")]
     assert f"| {time['ratio']:.4g}x | {time['low']:.4g}x to {time['high']:.4g}x |" in row
     assert "Each end of an interval holds at any number of runs with 95% confidence" in "\n".join(rows)

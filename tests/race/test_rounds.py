@@ -70,6 +70,18 @@ def test_it_goes_on_to_the_stated_number(tmp_path: Path) -> None:
     assert again.made == []
 
 
+def test_it_says_if_no_run_was_made_though_nothing_is_decided(tmp_path: Path) -> None:
+    db = str(tmp_path / "races.db")
+    for number, said in ((4, ""), (4, "The last run was made on "), (3, "The last run was made on ")):
+        runner = Drawn(skewed({"fast": 0.1, "slow": 0.2, "make": 0.1}, scatter=0.01))
+        conditions = Conditions(timeout=10.0, warmup=2, least_runs=number, most_runs=number)
+        around = {"setup": ["make"]}
+        kept = race(APART, ["fast", "slow"], db=db, runner=runner, conditions=conditions, around=around)
+        assert (counts(kept), kept.found, bool(runner.made)) == ([4, 4], "undecided", not said)
+        assert kept.decided_before.startswith(said)
+        assert ("; no run was made now. " in kept.decided_before) == bool(said)
+
+
 def test_a_failure_among_the_least_runs_is_not_forgotten(tmp_path: Path) -> None:
     def draw(command: str, rng: random.Random) -> Run:
         return a_run(APART(command, rng).time, status=int(command == "fast" and rng.random() < 0.2))

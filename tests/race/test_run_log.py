@@ -13,6 +13,7 @@ from bestarm.race.plans import Question
 from bestarm.race.race import Conditions, Race
 from bestarm.race.result import RaceResult
 from bestarm.race.run_log import changed, digests_of
+from bestarm.validation import InvalidInput
 
 FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2}, scatter=0.01)
 
@@ -66,6 +67,18 @@ def test_a_race_can_be_started_afresh(tmp_path: Path) -> None:
         )
         names.append(asked.run().status.study)
     assert names == ["fast vs slow", "fast vs slow (2)", "fast vs slow (3)"]
+
+
+def test_another_delta_is_refused_as_it_was_typed(tmp_path: Path) -> None:
+    db = str(tmp_path / "races.db")
+    race(FAST_AND_SLOW, ["fast", "slow"], db=db)
+    with pytest.raises(
+        InvalidInput, match=r"delta = 0.01: this race began with 0.05; --fresh .* --study NAME"
+    ) as raised:
+        race(FAST_AND_SLOW, ["fast", "slow"], db=db, delta=0.01)
+    assert raised.value.field == "--delta"
+    with pytest.raises(InvalidInput, match=r"another plan .* --study NAME makes another race"):
+        race(FAST_AND_SLOW, ["fast", "slow"], db=db, tolerance=0.1, delta=0.01)
 
 
 def test_files_are_known_by_what_they_contain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,27 +145,6 @@ def test_damaged_files(damage: str, tmp_path: Path) -> None:
     assert digests(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE bestarm_rounds SET first = 'x'",
-        "UPDATE bestarm_rounds SET tests = '[[1'",
-        "UPDATE bestarm_queue SET expires = 'x'",
-    ],
-)
-def test_damaged_rows_about_what_is_out(change: str, tmp_path: Path) -> None:
-    path = tmp_path / "studies.db"
-    study = new_study(path)
-    study.ask(1)
-    study.storage.close()
-    with contextlib.closing(sqlite3.connect(path)) as file:
-        assert file.execute(change).rowcount == 1
-        file.commit()
-    again = ba.Study.open("mine", storage=path)
-    assert "is damaged" in refusal(lambda: again.ask(1))
-    again.storage.close()
-
-
 _TRY = """
 import contextlib, os, pwd, sys
 import bestarm as ba

@@ -96,6 +96,20 @@ def test_told_tests_do_not_stay_in_the_queue(order: Literal["issue", "arrival"],
     study.storage.close()
 
 
+@pytest.mark.parametrize("change", ["rounds SET first = 'x'", "rounds SET tests = '[[1'", "queue SET expires = 'x'"])
+def test_damaged_rows_about_what_is_out_are_reported_as_such(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "studies.db"
+    problem = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
+    study = ba.Study.create(problem, name="mine", storage=path)
+    study.ask(1)
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        assert file.execute(f"UPDATE bestarm_{change}").rowcount == 1
+        file.commit()
+    with pytest.raises(ba.InvalidInput, match=r"^storage = .* is damaged .*; restore it from a copy$"):
+        study.ask(1)
+    study.storage.close()
+
+
 def test_files_are_as_durable_as_can_be(tmp_path: Path) -> None:
     path = str(tmp_path / "studies.db")
     storage = SQLStorage(path, create=True)

@@ -22,6 +22,8 @@ _WIDTH = 20
 """The letters that a drawing of an interval takes."""
 _ROOM = 100
 """Columns of a terminal that has room for drawings."""
+_ROOM_FOR_LINES = 80
+"""With fewer columns, commits are left out, and cells take a line for each word rather than breaking words."""
 
 
 @command(place=7)
@@ -70,21 +72,26 @@ def _print(lines: Sequence[Line], unread: int) -> None:
     console = plain_console()
     several = ["machine"] if len({line.get("machine") for line in lines}) > 1 else []
     drawn = ["drawn"] if console.width >= _ROOM else []
+    commit = ["commit"] if console.width >= _ROOM_FOR_LINES else []
     for (study, limit), rows in by_limit(lines).items():
         console.print(shown(f"{study}: {limit}"), soft_wrap=True)
-        heads = ("time", "commit", *several, "gate", "limit", "measured", "interval", *drawn)
+        heads = ("time", *commit, *several, "gate", "limit", "measured", "interval", *drawn)
         table = new_table(*heads, right=("measured",))
         ends = [end for _, one in rows for end in (figure_of(one), one["low"], one["high"]) if end is not None]
         for line, one in rows:
-            words = multiple if one["is_relative"] else limit_in(one).words
+            words = multiple if limit_in(one).is_multiple else limit_in(one).words
             figure = figure_of(one)
+            # A line of a gate that --db kept is no new measurement.
+            found = f"{line['found']}, as before" if line.get("is_decided_before") else line["found"]
             table.add_row(
-                *(shown(line["time"][:16].replace("T", " ")), shown((line.get("commit") or "–")[:8])),
+                *(shown(line["time"][:16].replace("T", " ")), *(shown((line.get(at) or "–")[:8]) for at in commit)),
                 *(shown(line.get(field) or "–") for field in several),
-                *(shown(line["found"]), shown(verdict_on(line, one))),
+                *(shown(found), shown(verdict_on(line, one))),
                 *("–" if figure is None else words(figure), limit_in(one).interval),
                 *(_drawn(one["low"], figure, one["high"], ends) for _ in drawn),
             )
+        for column in table.columns[:-1] if not commit else ():
+            column.width = max(len(word) for cell in (column.header, *column.cells) for word in str(cell).split())
         console.print(table)
         console.print()
     unread_words = f" {counted(unread, 'line')} of the file cannot be read." if unread else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -169,7 +170,7 @@ def gate(
     pauses=1% makes sure that pauses are rare.
     """
     say_at_once()
-    from bestarm.race.contestants import contestants_of
+    from bestarm.race.contestants import contestants_of, study_name
     from bestarm.race.plans import CANDIDATE
 
     if suites.suite is not None:
@@ -180,7 +181,9 @@ def gate(
         raise typer.Exit(_run_suite(options, suites, commands_of(candidate, baseline)))
     refuse_others(suites, (), "benchmarks: --suite says of which kind")
     if (baseline is None) == (logs.log_of_baseline is None):
-        raise InvalidInput("--baseline", UNSTATED, "state the command to compare with, or with --eval a log")
+        raise InvalidInput(
+            "--baseline", UNSTATED, "state the command to compare with, or with --eval a log; `race` takes one alone"
+        )
     if logs.log_of_baseline is not None:
         refuse_others(options, _FOR_LOGS, "commands, and --eval compares logs")
         if history is not None:
@@ -194,4 +197,6 @@ def gate(
     assert baseline is not None
     names = [] if baseline != candidate else ["baseline", "candidate"]
     old, new = contestants_of([baseline, candidate], names, around=options.around())
+    # The history of a command beside itself is not that of another one.
+    options = dataclasses.replace(options, study=options.study or study_name([baseline, candidate]))
     options.run([old, new], options.question(CANDIDATE, old.name), history)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,6 +85,7 @@ def run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    from bestarm.analysis.status.waiting import where_option
     from bestarm.study.work.command import Command
     from bestarm.study.work.failures import ON_THE_COMMAND_LINE, Declared, read_declared
     from bestarm.study.work.reading import readers_of
@@ -117,7 +119,7 @@ def run(
         read_declared(failed_as or [], "--failed-as"),
         read_declared(timeout_as or [], "--timeout-as"),
         retry,
-        ON_THE_COMMAND_LINE,
+        dataclasses.replace(ON_THE_COMMAND_LINE, where=where_option(place.url)),
     )
     pool = ThreadPoolExecutor(workers)
     stop_on_signals()

@@ -28,8 +28,8 @@ class Commands:
 
     def __init__(self, contestants: Sequence[Contestant], shell: str, own: Sequence[Metric] = ()) -> None:
         self._own = own
-        self._commands = [one.command for one in contestants]
-        self._has_shell = shell != "none"
+        self._commands = {one.name: one.command for one in contestants}
+        self._shell = shell
         self._measured = {one.name: words_of(one.command, shell) for one in contestants}
         self._texts = {
             kind: {one.name: one.around[kind] for one in contestants if kind in one.around} for kind in AROUND
@@ -45,18 +45,20 @@ class Commands:
     @property
     def about(self) -> dict[str, str | Mapping[str, str] | None]:
         """What is run, as a race's record has it."""
-        return {
+        around = {
             kind: next(iter(texts.values()), None) if len({*texts.values()}) <= 1 else texts
             for kind, texts in self._texts.items()
         }
+        return {"commands": self._commands, "shell": self._shell, **around}
 
     def check_program(self, name: str, run: Run) -> None:
         """Raise an error if a shell did not find the program of a command. A command of several words without quotes
         is several commands."""
-        if not self._has_shell or run.status not in _NO_SUCH_PROGRAM:
+        if self._shell == "none" or run.status not in _NO_SUCH_PROGRAM:
             return
-        is_unquoted = len(self._commands) > 1 and not any(len(one.split()) > 1 for one in self._commands)
-        advice = f". Commands of several words are put in quotes: {' '.join(self._commands)!r}" if is_unquoted else ""
+        commands = self._commands.values()
+        is_unquoted = len(commands) > 1 and not any(len(one.split()) > 1 for one in commands)
+        advice = f". Commands of several words are put in quotes: {' '.join(commands)!r}" if is_unquoted else ""
         raise NotStarted(f"{name!r} {run.how}{advice}")
 
     @contextlib.contextmanager

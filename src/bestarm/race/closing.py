@@ -93,14 +93,17 @@ def closing_line(result: RaceResult) -> str | None:
         return None
     verdicts = {arm.name: arm.verdict for arm in result.status.arms}
     out = [name for name in verdicts if verdicts[name] == "infeasible"]
-    tied = [name for name in ratios if name not in out and _is_tied(result, verdicts[name], ratios[name])]
-    behind = [name for name in ratios if name not in (*out, *tied)]
+    # A command that is better than the leader, but may be over a limit, is no equal of it.
+    ahead = [name for name in ratios if verdicts[name] == "open" and ratios[name].high < 1.0]
+    tied = [name for name in ratios if name not in (*out, *ahead) and _is_tied(result, verdicts[name], ratios[name])]
+    behind = [name for name in ratios if name not in (*out, *ahead, *tied)]
     if not tied:
         parts = [_lead_words(result, leader, {name: ratios[name] for name in behind})] if behind else []
     else:
         together = [one.name for one in result.contestants if one.name in (leader, *tied)]
         are = "is" if len(behind) == 1 else "are"
         parts = [_tie_words(result, leader, together), f"{listed(behind)} {are} {_worse(result)}" if behind else ""]
+    parts += [f"{_lead_words(result, name, {leader: ratios[name].inverse})}, and may be over a limit" for name in ahead]
     parts += [f"{listed(out)} {'is' if len(out) == 1 else 'are'} over a limit"] if out else []
     line = "; ".join(filter(None, parts))
     return f"{line}{_exception(result)}" if line else None
@@ -130,9 +133,9 @@ def _worse(result: RaceResult) -> str:
 
 
 def _is_tied(result: RaceResult, verdict: str, ratio: Estimate) -> bool:
-    """Whether it is open if a command is worse than the leader: by the verdict or, if a tolerance has settled that, by
-    their ratio."""
-    return verdict != "worse" if not result.status.tolerance else not ratio.low > 1.0
+    """Whether it is open if a command is worse than the leader: by their ratio and, unless a tolerance has settled
+    that, by the verdict."""
+    return not ratio.low > 1.0 and (verdict != "worse" or bool(result.status.tolerance))
 
 
 def _lead_words(result: RaceResult, leader: str, ratios: dict[str, Estimate]) -> str:

@@ -103,7 +103,10 @@ def _with_texts_of_their_own(found: Sequence[Contestant], around: Around, comman
 
 
 def _named(found: Sequence[Contestant], names: Sequence[str]) -> list[Contestant]:
-    """Names belong to the first commands. The others are called by their command."""
+    """Names belong to the first commands. The others are called by their command. One name with a parameter in it is
+    that of all commands."""
+    if len(names) == 1 and _filled(names[0], found[0].parameters) != names[0]:
+        names = [names[0]] * len(found)
     if len(names) > len(found):
         reason = f"there {'is 1 command' if len(found) == 1 else f'are {len(found)} commands'}, and no more names"
         raise InvalidInput("--command-name", len(names), reason)
@@ -211,6 +214,12 @@ def _shown(text: str) -> str:
     """A command as a name: on one line, and not too long."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1].rstrip()}…"
+
+
+def study_name(commands: Sequence[str]) -> str:
+    """What the study of a race is called, unless that is stated."""
+    name = " vs ".join(map(_shown, commands))
+    return name if len(name) <= 100 else f"{name[:99].rstrip()}…"
 
 
 def words_of(command: str, shell: str) -> list[str]:

@@ -50,8 +50,8 @@ class Counting:
             left = re.search(r"(?<!\$)\{[A-Za-z_]\w*\}", name)
             fill = f". {left[0]} stands as it is: -L {left[0][1:-1]} A,B fills in values" if left else ""
             raise MeasurementFailed(
-                f"{name!r} {run.how}. {say} how many runs may fail, as in --at-most failures=1%, or that it does not "
-                f"matter: --ignore-failure{fill}"
+                f"{which} of {name!r} {run.how}. {say} how many runs may fail, as in --at-most failures=1%, or that it "
+                f"does not matter: --ignore-failure{fill}"
             )
 
     def values(self, test: Test, run: Run) -> dict[str, Value] | Value:

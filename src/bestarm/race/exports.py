@@ -22,6 +22,7 @@ from bestarm.race.summary import (
     figures_of,
     history_lines,
     mean_and_deviation,
+    mean_of,
     note_lines,
     verdict,
     verdict_words,
@@ -102,11 +103,13 @@ def as_csv(result: RaceResult) -> str:
     writer = csv.writer(rows, lineterminator="\n")
     figures = ("mean", "stddev", "median", "user", "system", "min", "max")
     own = result.question.own
-    more = ("name", "runs", "memory", "failures", "verdict", *(metric.name for metric in own))
+    asked = ["output"] if "output" in result.question.metrics else []
+    more = ("name", "runs", "memory", "failures", "verdict", *(metric.name for metric in own), *asked)
     writer.writerow(["command", *figures, *(f"parameter_{name}" for name in names), *more])
     verdicts = verdicts_shown(result)
     for one in result.contestants:
-        found = figures_of(result.run_log.of(one.name), result.run_log.floor, own)
+        runs = result.run_log.of(one.name)
+        found = figures_of(runs, result.run_log.floor, own)
         writer.writerow(
             [
                 one.name if one.is_named else one.command,
@@ -114,6 +117,7 @@ def as_csv(result: RaceResult) -> str:
                 *(one.parameters.get(name, "") for name in names),
                 *(one.name, found.runs, found.memory, found.failures, verdicts[one.name]),
                 *(found.own.get(metric.name, "") for metric in own),
+                *(mean_of(runs, metric) if runs else "" for metric in asked),
             ]
         )
     return rows.getvalue()

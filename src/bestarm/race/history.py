@@ -31,8 +31,8 @@ Line = dict[str, Any]
 COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA")
 """Where pipelines say which commit they are about."""
 NO_CLAIM = (
-    "Each line is a verdict about the two programs that it names, measured in turns on one machine. Nothing is claimed "
-    "about how lines differ: machines differ, and no probability of error covers a trend."
+    "Each line is a verdict about two programs, measured in turns on one machine. Nothing is claimed about how lines "
+    "differ: machines differ, and no probability of error covers a trend."
 )
 _FIGURES = ("at_most", "candidate", "baseline", "ratio", "low", "high")
 _NEEDED = {"time": str, "study": str, "found": str, "limits_found": list}
@@ -168,9 +168,9 @@ def by_limit(lines: Sequence[Line]) -> dict[tuple[str, str], list[tuple[Line, Li
 
 
 def figure_of(limit: Mapping[str, Any]) -> float | None:
-    """What is followed over time: the ratio if a limit is relative to the baseline, else what was measured."""
-    number: float | None = limit["ratio"] if limit["is_relative"] else limit["candidate"]
-    return number
+    """What is followed over time: the ratio if a limit is a multiple of the baseline, else what was measured."""
+    found = limit_in(limit)
+    return found.ratio if found.is_multiple else found.candidate
 
 
 def verdict_on(line: Line, limit: Line) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bestarm.analysis.charts.drawing import require_plots
 from bestarm.analysis.charts.style import new_grid, plain, tidy
-from bestarm.race.history import NO_CLAIM, Line, by_limit, figure_of, verdict_on
+from bestarm.race.history import NO_CLAIM, Line, by_limit, figure_of, limit_in, verdict_on
 from bestarm.validation import InvalidInput
 
 FORMS = (".png", ".svg", ".pdf")
@@ -40,7 +40,7 @@ def draw(lines: Sequence[Line], path: Path) -> None:
             axes.axhline(bound, color="#222222", linewidth=1.0, linestyle="--", label="limit")
         names = [line["commit"][:8] if line.get("commit") else line["time"][5:16] for line, _ in rows]
         axes.set_xticks(range(len(rows)), names, rotation=90, fontsize=7)
-        axes.set_ylabel("ratio" if rows[0][1]["is_relative"] else rows[0][1]["metric"])
+        axes.set_ylabel("ratio" if limit_in(rows[0][1]).is_multiple else rows[0][1]["metric"])
         axes.set_title(plain(f"{study}\n{limit}"), fontsize=9)
         marks = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         axes.legend(marks.values(), marks.keys(), frameon=False, fontsize=8)

@@ -364,6 +364,8 @@ def _amount(metric: Metric, field: str, text: str, amount: str) -> float:
         return metric.read(field, amount)
     except InvalidInput as error:
         reason, choices = error.reason, error.choices
+    if metric.text and "[" not in metric.text:
+        reason = f"{reason}; --metric '{metric.name}[ms]=…' says the unit, if there is one"
     if not metric.is_share and (example := _multiple_meant(field, amount)):
         reason = f"a limit relative to the baseline is a multiple of it: {metric.name}={example}"
     raise InvalidInput(field, text, reason, choices)

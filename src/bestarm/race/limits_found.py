@@ -20,7 +20,7 @@ from bestarm.race.result import RaceResult
 @dataclasses.dataclass(frozen=True)
 class LimitFound:
     """A limit of a gate, and where the candidate stands with it. `low` and `high` are about the ratio if the limit is
-    relative to the baseline, and else about what was measured; None: nothing is known."""
+    a multiple of the baseline, and else about what was measured; None: nothing is known."""
 
     limit: str
     metric: str
@@ -33,6 +33,7 @@ class LimitFound:
     baseline: float | None
     """The mean or quantile that was measured, in seconds, bytes, or as a share."""
     ratio: float | None
+    """None, too, where the limit is no multiple of the baseline."""
     low: float | None
     high: float | None
     at_least: float | None = None
@@ -46,6 +47,11 @@ class LimitFound:
         return read_metric(self.stated).words if self.stated else METRICS[self.metric].words
 
     @property
+    def is_multiple(self) -> bool:
+        """Whether it is about the ratio to the baseline: it is relative, and no margin."""
+        return self.is_relative and any(one is not None for one in (self.at_most, self.at_least, self.ratio))
+
+    @property
     def cells(self) -> tuple[str, str, str, str, str, str]:
         """The limit, the verdict, the ratio, what the interval is, the candidate's figure and the baseline's."""
         figures = ["–" if figure is None else self.words(figure) for figure in (self.candidate, self.baseline)]
@@ -54,7 +60,7 @@ class LimitFound:
 
     @property
     def interval(self) -> str:
-        words = multiple if self.is_relative else self.words
+        words = multiple if self.is_multiple else self.words
         if self.low is None and self.high is None:
             return "unknown"
         if self.low is None or self.high is None:
@@ -89,16 +95,20 @@ def limits_found(result: RaceResult) -> tuple[LimitFound, ...]:
 
 def limit_verdict(result: RaceResult, limit: Limit, stands: MetricStanding) -> str:
     """What is certain of a limit: nothing, where its verdict rests on a symmetry that cannot be assumed."""
-    is_doubted = result.conclusion.withheld and limit.is_relative and limit.metric in result.question.symmetric
-    return "open" if is_doubted else stands.verdict or "open"
+    return "open" if _is_doubted(result, limit) else stands.verdict or "open"
+
+
+def _is_doubted(result: RaceResult, limit: Limit) -> bool:
+    return bool(result.conclusion.withheld) and limit.is_relative and limit.metric in result.question.symmetric
 
 
 def _found(result: RaceResult, name: str, place: int) -> LimitFound:
     arms = {arm.name: arm for arm in result.status.arms}
     limit, stands = result.question.limits[place - 1], arms[name].metrics[place]
     base = arms[result.question.baseline].metrics[place] if result.question.baseline in arms else None
-    ratio, ends = None, Interval(stands.low, stands.high) if result.found != "void" else None
-    if limit.is_relative and base is not None:
+    is_known = result.found != "void" and not _is_doubted(result, limit)
+    ratio, ends = None, Interval(stands.low, stands.high) if is_known else None
+    if limit.is_relative and not limit.margin and base is not None:
         ratio = ratio_to(result, stands, base, limit)
         ends = None if ratio is None else ratio_interval_of(result, name, place)
     low, high = ends or Interval(-math.inf, math.inf)
@@ -138,4 +148,12 @@ def ratio_interval_of(result: RaceResult, name: str, place: int) -> Interval | N
     rejects = float(levels.rejecting[arm]) + math.log(len(question.limits))
     ends = (rejects, float(levels.certifying[arm]))
     # A limit from below is certified by the lower end, and refuted by the upper one.
-    return ratio_interval(own, base, limit.value, *(ends if limit.side == "at_most" else reversed(ends)))
+    found = ratio_interval(own, base, limit.value, *(ends if limit.side == "at_most" else reversed(ends)))
+    if found is None or limit.metric != "time":
+        return found
+    # Runs that were stopped would have taken longer.
+    low, high = (
+        (-math.inf if result.stopped(baseline) else found.low),
+        (math.inf if result.stopped(name) else found.high),
+    )
+    return Interval(low, high)

@@ -42,6 +42,8 @@ that the limit leaves. Then something slower that is no pause breaks the limit o
 five, and 12 runs miss that with a probability of 0.8^12 = 7% at most."""
 _LONG = 1.5
 """A pause of more than this many times its cutoff is long."""
+_LEAST_RUNS = 6
+"""Fewer runs do not say what is usual."""
 _LEAST = 1e-3
 """The smallest cutoff: a first run may have used too little processor time to measure."""
 
@@ -135,8 +137,8 @@ class Pauses:
 
     @property
     def are_usual(self) -> bool:
-        """Whether most runs are above the cutoff. Then it is no pause to be there."""
-        return 2 * self.count > self.runs
+        """Whether most runs are above the cutoff, of enough to tell. Then it is no pause to be there."""
+        return 2 * self.count > self.runs >= _LEAST_RUNS
 
     def can_scatter_like(self, other: Pauses, deviations: float = 2.0) -> bool:
         """Whether pauses may be taken to strike this command no more often than another: there are no more of them than

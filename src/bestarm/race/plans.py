@@ -192,11 +192,15 @@ def runs_of_one(seconds: float, question: Question, most: float = math.inf) -> i
     return int(min(usual, most, question.runs or math.inf))
 
 
-def is_benchmark(question: Question, commands: int, blocks: Blocks | None = None) -> bool:
-    """Whether nothing is asked: one command alone, without limits, is only measured."""
+def is_benchmark(question: Question, commands: int, blocks: Blocks | None = None, db: str | None = None) -> bool:
+    """Whether nothing is asked: one command alone, without limits, is only measured. Nothing is decided that a database
+    could keep."""
     is_alone = commands == 1 and not question.limits
     if is_alone and blocks is not None:
         raise InvalidInput("--on", "several machines", "one command alone is measured on one machine")
+    if is_alone and db is not None:
+        reason = "keeps races; one command alone is measured anew each time, and --export-json keeps its runs"
+        raise InvalidInput("--db", db, reason)
     return is_alone
 
 

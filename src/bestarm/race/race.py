@@ -16,9 +16,9 @@ from bestarm.problem import Plan
 from bestarm.race.around import Commands
 from bestarm.race.conditions import DEFAULT_MINUTES
 from bestarm.race.conditions import Conditions as Conditions
-from bestarm.race.contestants import Contestant
+from bestarm.race.contestants import Contestant, study_name
 from bestarm.race.counting import Counting, largest_of
-from bestarm.race.finding import find_race
+from bestarm.race.finding import find_race, study_before, study_of
 from bestarm.race.machines import Machines, runners_on, shares_of, shuffled
 from bestarm.race.outlook import shortage_words
 from bestarm.race.pauses import Cutoffs, command_on, cutoffs_of
@@ -42,7 +42,7 @@ from bestarm.study.intake.names import is_gone
 from bestarm.study.intake.values import Result
 from bestarm.study.record.checks import MOST_BLOCKS_HELD
 from bestarm.study.work.failures import MeasurementFailed, NotStarted
-from bestarm.study.work.workers import create_or_open, new_block
+from bestarm.study.work.workers import new_block
 from bestarm.validation import InvalidInput
 
 _POLL = 0.2
@@ -74,8 +74,6 @@ class Race:
         self._commands = Commands(contestants, conditions.shell, question.own)
         self._question = question
         self._conditions = conditions
-        self._storage = open_storage(":memory:" if db is None else db, create=True)
-        self._db = db
         runners = runners or [*runners_on(conditions.on)] or [Runner()]
         for runner in runners if question.own else ():
             runner.keeps = MOST_KEPT
@@ -83,14 +81,14 @@ class Race:
         self._names = tuple(runner.on for runner in runners)
         self._is_sample = conditions.runs_per_machine is not None
         self._blocks = blocks_of(len(contestants), len(runners), conditions.runs_per_machine)
-        self._is_benchmark = is_benchmark(question, len(contestants), self._blocks)
+        self._is_benchmark = is_benchmark(question, len(contestants), self._blocks, db)
+        self._storage = open_storage(":memory:" if db is None else db, create=True)
         for runner in runners:
             runner.connect(conditions.streams)
         self._files: dict[str, str] = {}
         if db is not None and not conditions.on:
             self._files = digests_of(self._commands.words, are_scripts=conditions.shell != "none")
-        name = " vs ".join(one.name for one in contestants)
-        name = study or (name if len(name) <= 100 else f"{name[:99].rstrip()}…")
+        name = study or study_name([one.name for one in contestants])
         self._name, self._run_log, self.replaces = find_race(self._storage, db, name, self._files, fresh=fresh)
         self._study: Study | None = None
         self._ceilings: dict[str, float] = {}
@@ -112,22 +110,31 @@ class Race:
     def run(self, watch: OnRun | None = None) -> RaceResult:
         """Run until there is an answer or the time is up."""
         with self._machines:
-            found = self._storage.find_study(self._name)
-            before = None if found is None else Study.open(self._name, storage=self._storage)
-            if before is not None:
-                before._heeds_remarks = False
-                if self._is_sample and not self._run_log.about:
-                    reason = "does not keep which machines were used; --fresh starts over"
-                    raise InvalidInput("--db", self._storage.url, reason)
+            if self._before is not None and self._is_sample and not self._run_log.about:
+                reason = "does not keep which machines were used; --fresh starts over"
+                raise InvalidInput("--db", self._storage.url, reason)
             self._measure_memory_floor()
-            is_decided = before is not None and self._timeout is not None and before.status().state in DECIDED
-            is_over = is_decided and not self._lacking
-            with contextlib.nullcontext() if is_over else self._commands.around_all(self._machines):
+            with contextlib.nullcontext() if self.is_over else self._commands.around_all(self._machines):
                 self._deadline = time.monotonic() + 60.0 * (self._conditions.minutes or DEFAULT_MINUTES)
-                return self._run_study(before, is_decided, watch)
+                return self._run_study(self._before, watch)
 
-    def _run_study(self, before: Study | None, is_decided: bool, watch: OnRun | None) -> RaceResult:
-        largest = {} if is_decided else self._first_runs()
+    @functools.cached_property
+    def _before(self) -> Study | None:
+        return study_before(self._storage, self._name)
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether an earlier session ended the study."""
+        return self._before is not None and self._timeout is not None and self._before.done
+
+    @property
+    def is_over(self) -> bool:
+        """Whether earlier sessions made all runs that are asked for."""
+        is_full = max(self._run_log.made.values(), default=0) >= self._conditions.most_runs
+        return (self._is_done or is_full) and not self._lacking
+
+    def _run_study(self, before: Study | None, watch: OnRun | None) -> RaceResult:
+        largest = self._first_runs() if self.first_runs else {}
         assert self._timeout is not None
         self._ceilings = ceilings_of(self._question, self._timeout, largest) | (
             {} if before is None else ceilings_in(before.plan, self._question.known)
@@ -138,11 +145,8 @@ class Race:
             least = runs_of_one(largest["time"], self._question, self._conditions.most_runs)
             self._conditions = dataclasses.replace(self._conditions, least_runs=least)
         plan = self._plan(self._ceilings)
-        study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts over")
-        study._heeds_remarks = False
+        study = study_of(plan, self._storage, self._conditions.seed, self._question.delta)
         about = {
-            "commands": {one.name: one.command for one in self._contestants},
-            "shell": self._conditions.shell,
             **self._commands.about,
             "timeout": self._timeout,
             "metrics": [metric.text for metric in self._question.own] or None,
@@ -150,13 +154,13 @@ class Race:
             # A sample of machines can grow.
             "on": None if self._is_sample else list(self._conditions.on) or None,
         }
-        learned = {"files": self._files, "memory_floor": self._run_log.floor, "cutoffs": self._cutoffs}
-        learned |= {"ahead": self._ahead}
-        self._run_log.begin(about, learned)
-        self._settle(study)
-        if study.done and not self._lacking:
-            self._decided_before = when_decided(study, self._run_log.about.get("files"))
+        learned = {"memory_floor": self._run_log.floor, "cutoffs": self._cutoffs, "ahead": self._ahead}
+        self._run_log.begin(about, {"files": self._files, **learned})
         self._study = study
+        self._settle(study)
+        self._is_full = self.is_over
+        if self.is_over:
+            self._decided_before = when_decided(study, self._run_log.about.get("files"))
         (self._rounds if self._blocks is None else self._blocks_on_machines)(study, watch)
         result = self.result()
         assert result is not None
@@ -209,6 +213,8 @@ class Race:
     @property
     def first_runs(self) -> int:
         """How many runs of each command come first, which do not count."""
+        if self._is_done or self.is_over:
+            return 0
         # The first run also shows whether the metrics of the user's own can be read.
         must_know = self._timeout is None or self._question.assumed == "range" or self._question.own
         needed = int(bool(must_know or self._question.tolerance_share or self._is_benchmark))
@@ -388,5 +394,6 @@ class Race:
             if run is None:
                 study.fail(test, "the record of the run is lost; it is made again")
                 continue
-            self._counting.check(test.arm, run, f"run {test.id}")
+            which = f"no run was made now (--fresh starts over): run {test.id}, which was kept,"
+            self._counting.check(test.arm, run, which)
             study.tell(test, self._counting.values(test, run))

@@ -140,7 +140,11 @@ class RaceResult:
                 seen_none = rarer_than(own.runs, alpha) if is_known else 0
                 bounds.append(max(stated, seen_none))
         what_was_seen = beyond_cutoff(what) if are_usual else what
-        alike = f" ({what_was_seen}: {'; '.join(seen)}; taken to strike {' and '.join(pairs)})" if seen else ""
+        alike = (
+            f" ({what_was_seen}: {'; '.join(seen)}; assumed, as chance allows: they strike {' and '.join(pairs)})"
+            if seen
+            else ""
+        )
         if not bounds:
             return Conclusion(found, presumption=alike)
         rarest = min(bounds) if min(bounds) >= _LEAST else None

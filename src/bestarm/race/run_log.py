@@ -120,7 +120,8 @@ def when_decided(study: Study, files: Mapping[str, str] | None) -> str:
     told = [event.time for event in study.log(last=100) if event.kind == "told"]
     when = datetime.fromtimestamp(told[-1] if told else study.record.created, UTC)
     known = "No file named in the commands has changed since" if files else "Whether programs changed is not known"
-    ended = "Decided" if study.status().state in DECIDED else "The budget was spent"
+    is_decided = study.status().state in DECIDED
+    ended = "Decided" if is_decided else "The budget was spent" if study.done else "The last run was made"
     return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts over."
 
 

@@ -105,6 +105,8 @@ def verdict(result: RaceResult) -> str:
         return f"CERTIFIED: {status.answer} {phrase}{end}"
     is_led = status.leader and not _is_judged_alone(result)
     leads = f"{status.leader} leads" if is_led else "the limits may hold or not"
+    if all(run.timed_out for _, run in result.run_log.runs.values()):
+        leads = f"every run was stopped after {time_words(result.timeout)}, so nothing is known of how long one takes"
     how = "stopped" if result.is_interrupted else "every machine was used" if is_sample else "the budget is spent"
     return f"UNDECIDED: {how} {after}, and no answer is certain; {leads}."
 
@@ -176,6 +178,9 @@ def difference_lines(result: RaceResult) -> Iterator[str]:
     if result.question.is_gate or leader is None or result.conclusion.withheld or result.found == "void":
         return
     for name, limits in result.differences.items():
+        if objective in result.question.symmetric and result.stopped(leader) and result.stopped(name):
+            yield f"{result.stopped_words(leader)}, and {result.stopped_words(name)}: how they differ is not known"
+            continue
         line = _difference_sentence(leader, name, limits, result.question)
         if limits.estimate is not None:
             line = f"{line}; measured {result.question.known[objective].words(limits.estimate)}"
@@ -198,7 +203,7 @@ def _difference_sentence(leader: str, name: str, limits: Difference, question: Q
 
 
 def limit_lines(result: RaceResult) -> Iterator[str]:
-    """Where the leader, or the candidate of a gate, stands with each limit, and what keeps the others out."""
+    """Where the leader, or the candidate of a gate, stands with each limit, and what keeps the others out, or open."""
     if result.found == "void":
         return
     baseline = {arm.name: arm for arm in result.status.arms}.get(result.question.baseline or "")
@@ -206,7 +211,8 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
     for arm in result.status.arms:
         for place, limit in enumerate(result.question.limits, start=1):
             stands = arm.metrics[place]
-            is_shown = arm.name == judged or stands.verdict == "violated"
+            is_open = result.found == "undecided" and arm.verdict == stands.verdict == "open"
+            is_shown = is_open or arm.name == judged or stands.verdict == "violated"
             if not stands.tests or not is_shown or (limit.is_relative and arm is baseline):
                 continue
             words, floor, counted = limit.kind.words, 0.0, ""

@@ -156,8 +156,12 @@ def command(verb: str, study: str, test: int, url: str, *more: str) -> str:
     """A command about a test, ready to paste."""
     if url == ":memory:":
         return f"study.{verb}({', '.join([str(test), *more])})"
-    where = "" if url == default_url() else f" --db {shlex.quote(url)}"
-    return " ".join(["bestarm", verb, shlex.quote(study), str(test), *more]) + where
+    return " ".join(["bestarm", verb, shlex.quote(study), str(test), *more]) + where_option(url)
+
+
+def where_option(url: str) -> str:
+    """What a command says of where a study is."""
+    return "" if url == default_url() else f" --db {shlex.quote(url)}"
 
 
 def is_unresolved(row: Pending) -> bool:

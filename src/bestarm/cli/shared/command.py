@@ -56,7 +56,9 @@ def flattened(body: Callable[..., None]) -> Any:
             given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
         body(**given)
 
-    call.__doc__ = body.__doc__
+    # The lines of a paragraph are joined, since a terminal has lines of its own. \b is click's mark to leave them.
+    parts = inspect.cleandoc(body.__doc__ or "").split("\n\n")
+    call.__doc__ = "\n\n".join(part if "\b" in part else " ".join(part.split()) for part in parts)
     signature = inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters])
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call

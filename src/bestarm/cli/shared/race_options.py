@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bestarm.race.limits import Metrics
     from bestarm.race.plans import Question
     from bestarm.race.race import Conditions
-    from bestarm.race.result import RaceResult
     from bestarm.race.runs import Streams
 
 
@@ -94,7 +93,7 @@ class Options:
             "--runs",
             "-r",
             metavar="N",
-            help="Make exactly N runs of each command.",
+            help="Make exactly N runs of each command. Those that --db keeps are among them.",
             show_default="as many as it takes",
         ),
     ] = None
@@ -352,11 +351,11 @@ class Options:
             self._run(contestants, question, history, order)
 
     def _run(self, contestants: Sequence[Contestant], question: Question, history: Path | None, order: str) -> None:
-        from bestarm.cli.shared.racing import LiveTable, in_order, print_result, start_words
+        from bestarm.cli.shared.racing import LiveTable, in_order, print_result, start_words, write_exports
         from bestarm.race.conditions import DEFAULT_MINUTES
-        from bestarm.race.exports import EXPORTS
         from bestarm.race.history import append, check, line_of
         from bestarm.race.race import Race
+        from bestarm.study.work.failures import MeasurementFailed
 
         conditions, exports = self.conditions(), self.exports()
         if history is not None:
@@ -366,29 +365,28 @@ class Options:
         race = Race(contestants, question, conditions, study=self.study, db=self.db, fresh=self.fresh)
         if race.replaces:
             print(shown(race.replaces), file=sys.stderr)
-        result: RaceResult | None
+        result, ended = None, None
         try:
             console = plain_console(stderr=True, style=style)
-            console.print(start_words(len(contestants), race.first_runs), soft_wrap=True)
-            if race.shortage:
-                console.print(race.shortage, soft_wrap=True)
+            for words in (start_words(len(contestants), race.first_runs), race.shortage):
+                if words and not race.is_over:
+                    console.print(words, soft_wrap=True)
             with LiveTable(contestants, console, question, conditions.minutes or DEFAULT_MINUTES) as table:
                 result = race.run(table)
-        except KeyboardInterrupt:
-            goes_on = "" if self.db is None else "; the same command goes on"
-            print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
-            result = race.result(is_interrupted=True)
+        except (KeyboardInterrupt, MeasurementFailed) as error:
+            if isinstance(error, KeyboardInterrupt):
+                goes_on = "" if self.db is None else "; the same command goes on"
+                print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
+            result, ended = race.result(is_interrupted=True), error
             if result is None:
                 raise
         race.remark(result.remark)
         result = in_order(result, order)
         print_result(result, plain_console(stderr="-" in exports.values(), style=style))
-        for kind, path in exports.items():
-            if path == "-":
-                print(EXPORTS[kind](result), end="" if kind == "csv" else "\n")
-            else:
-                Path(path).write_text(EXPORTS[kind](result), encoding="utf-8")
-        if result.is_interrupted:
+        write_exports(result, exports)
+        if isinstance(ended, MeasurementFailed):
+            raise ended
+        if ended is not None:
             raise typer.Exit(INTERRUPTED)
         if history is not None:
             append(history, line_of(result))

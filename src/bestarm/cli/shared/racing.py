@@ -7,6 +7,7 @@ import math
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -17,6 +18,7 @@ from bestarm.cli.shared.show import new_table
 from bestarm.race.benchmark import benchmark_lines
 from bestarm.race.closing import closing_line, ratio_lines
 from bestarm.race.contestants import Contestant
+from bestarm.race.exports import EXPORTS
 from bestarm.race.limits import time_words
 from bestarm.race.outlook import progress_words
 from bestarm.race.plans import Question
@@ -213,3 +215,12 @@ def print_result(result: RaceResult, console: Console) -> None:
     for lines in (history_lines(result), limit_lines(result), differences, note_lines(result)):
         for line in lines:
             _say(console, shown(line), "  ")
+
+
+def write_exports(result: RaceResult, exports: Mapping[str, str]) -> None:
+    """Write the files, by kind; `-` is standard output."""
+    for kind, path in exports.items():
+        if path == "-":
+            print(EXPORTS[kind](result), end="" if kind == "csv" else "\n")
+        else:
+            Path(path).write_text(EXPORTS[kind](result), encoding="utf-8")

@@ -18,7 +18,7 @@ from bestarm.study.intake.values import VERDICTS, Result, Value, check_names, in
 from bestarm.study.study import Test
 from bestarm.study.work.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted, rescue
 from bestarm.study.work.reading import Reader, Unreadable
-from bestarm.texts import quoted
+from bestarm.texts import last_lines, quoted
 from bestarm.validation import InvalidInput, is_boolean
 
 _PLACEHOLDER = re.compile(r"\{(arm|metric|test|study)\}")
@@ -242,7 +242,7 @@ def _quoted_placeholder(placeholders: re.Pattern[str], template: str) -> str | N
 
 def _end_of(errors: str) -> str:
     """The end of a command's error output, as part of a reason."""
-    said = errors.strip()
+    said = last_lines(errors, 8)
     return f"; it said: {said[-_KEPT:]}" if said else ""
 
 

@@ -69,6 +69,12 @@ class Words:
     go_on: str
     tell: str = ""
     """How to record a value that was printed in another form."""
+    where: str = ""
+    """The option that says where the study is."""
+
+    def about(self, words: str, study: str, test: Test) -> str:
+        """What to type about a test."""
+        return words.format(test=test.id, study=study, quoted=shlex.quote(study), where=self.where)
 
 
 IN_PYTHON = Words(
@@ -88,9 +94,9 @@ ON_THE_COMMAND_LINE = Words(
     "--failed-as VALUE",
     "--timeout-as VALUE",
     "--retry N",
-    "`bestarm release {study} {test}`",
+    "`bestarm release {quoted} {test}{where}`",
     "run it again to go on",
-    "; or record what was measured: `bestarm tell {study} {test} VALUE`",
+    "; or record what was measured: `bestarm tell {quoted} {test} VALUE{where}`",
 )
 
 
@@ -140,13 +146,13 @@ class Declared:
 
     def advice(self, plan: Plan, test: Test, kind: Aside) -> str:
         """What can be declared about such a failure."""
-        free = self.words.release.format(test=test.id, study=plan.name)
+        free = self.words.about(self.words.release, plan.name, test)
         if kind == "refused":
             return (
                 "An impossible value is not measured again by itself: the noise that the study states for "
                 f"{test.metric!r} is wrong, or what measures it is. If it is the noise, start a study that states what "
                 f"is true of its values. If what measures was mended, free the test with {free}, and "
-                f"{self.words.go_on}{self.words.tell.format(test=test.id, study=plan.name)}"
+                f"{self.words.go_on}{self.words.about(self.words.tell, plan.name, test)}"
             )
         again = f"or {self.words.retries}, if failures have nothing to do with results, to try again"
         if self.retry_on is not None:

@@ -201,7 +201,7 @@ def settle_failures(study: LiveStudy, declared: Declared) -> None:
         elif declared.may_retry(row.aside, 1):
             _patiently(functools.partial(study.fail, test, f"{row.aside}; declared to be tried again"))
         else:
-            raise _failed(study, test, row.aside, row.reason, declared, attempts=1)
+            raise _failed(study, test, row.aside, row.reason, declared, attempts=1, earlier="nothing was run now: ")
 
 
 def _plain(result: Mapping[str, float]) -> Result:
@@ -323,13 +323,13 @@ def _not_made(test: Test, reason: str, declared: Declared, attempts: int) -> Mea
 
 
 def _failed(
-    study: LiveStudy, test: Test, kind: Aside, reason: str, declared: Declared, *, attempts: int
+    study: LiveStudy, test: Test, kind: Aside, reason: str, declared: Declared, *, attempts: int, earlier: str = ""
 ) -> MeasurementFailed:
     often = f" {attempts} times, the last time" if attempts > 1 else ""
     how = {"failed": "failed", "timed out": "timed out", "refused": "gave an impossible value", "lost": "was lost"}
     return MeasurementFailed(
-        f"test {test.id} ({test.words}) {how[kind]}{often}: {reason}. It is set aside, and no later result counts "
-        f"before it. {declared.advice(study.plan, test, kind)}."
+        f"{earlier}test {test.id} ({test.words}) {how[kind]}{often}: {reason}. It is set aside, and no later result "
+        f"counts before it. {declared.advice(study.plan, test, kind)}."
     )
 
 
