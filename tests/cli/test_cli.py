@@ -218,8 +218,8 @@ def further_from_their_limits(plan: ba.Plan) -> ba.Plan:
     """The same question, which takes a fraction of the tests."""
     limits = {part.metric: part.threshold for part in plan.constraints}
 
-    def mean(metric: str, value: float) -> float:
-        return min(max(value + 3.0 * (value - limits.get(metric, value)), 0.01), 0.99)
+    def mean(metric: str, value: Any) -> float:
+        return float(min(max(value + 3.0 * (value - limits.get(metric, value)), 0.01), 0.99))
 
     arms = [
         dataclasses.replace(arm, means={metric: mean(metric, value) for metric, value in (arm.means or {}).items()})
