@@ -9,11 +9,15 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+import httpx
+
 from bestarm.cli.app import main
+from bestarm.client.connection import Connection
 
 
 class Ended(NamedTuple):
@@ -22,6 +26,24 @@ class Ended(NamedTuple):
     code: int
     out: str
     err: str
+
+
+@contextlib.contextmanager
+def connections_closed() -> Iterator[None]:
+    """Close what is left of connections to services. To collect all garbage took longer than most commands."""
+    clients: list[httpx.Client] = []
+    make = Connection._new_client
+
+    def made(connection: Connection) -> httpx.Client:
+        clients.append(make(connection))
+        return clients[-1]
+
+    with mock.patch.object(Connection, "_new_client", made):
+        try:
+            yield
+        finally:
+            for client in clients:
+                client.close()
 
 
 def bestarm(*words: str, cwd: Path | None = None, stdin: bytes = b"", **environment: str) -> Ended:
@@ -36,6 +58,7 @@ def bestarm(*words: str, cwd: Path | None = None, stdin: bytes = b"", **environm
         contextlib.chdir(cwd or Path.cwd()),
         # What a process leaves open is closed when it ends; here it is only left behind.
         warnings.catch_warnings(action="ignore", category=ResourceWarning),
+        connections_closed(),
     ):
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
         try:
@@ -46,6 +69,6 @@ def bestarm(*words: str, cwd: Path | None = None, stdin: bytes = b"", **environm
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        if any("://" in text for text in (*words, *environment.values())):
+        if any(text.startswith("postgresql") for text in (*words, *environment.values())):
             gc.collect()
     return Ended(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))

@@ -83,12 +83,14 @@ def test_what_is_left_out_is_what_the_policy_rejects(constraint: ba.Constraint, 
             assert is_left_out == (not row.low <= threshold <= row.high), (threshold, low, high, share)
 
 
+@pytest.mark.parametrize("step", lengths(12, 1))
 @pytest.mark.parametrize("constraint", [P90, MEDIAN], ids=["at most", "at least"])
-def test_what_is_left_out_on_a_set_is_what_the_evidence_there_rejects(constraint: ba.Constraint) -> None:
+def test_what_is_left_out_on_a_set_is_what_the_evidence_there_rejects(constraint: ba.Constraint, step: int) -> None:
+    """On either side of every value, or of some of them and of the interval's ends."""
     values, seen = np.random.default_rng(4).exponential(10.0, 150).round(1).tolist(), set()
     for n in (1, 60, 149, 150):
         _, row = told(constraint, values[:n], items=150)
-        for v in sorted({*values[:n]}):
+        for v in {*sorted({*values[:n]})[::step], *filter(math.isfinite, (row.low, row.high))}:
             for threshold in (v - 1e-6, v + 1e-6):
                 side = "at_most" if constraint.at_least is None else "at_least"
                 moved = dataclasses.replace(constraint, **{side: threshold})
@@ -148,9 +150,10 @@ def test_intervals_hold_at_all_times(studies: int, results: int, most: int) -> N
     assert wrong <= most
 
 
-@pytest.mark.parametrize(("studies", "most"), lengths((100, 35), (300, 86)))
+@pytest.mark.parametrize(("studies", "most"), lengths((40, 18), (300, 86)))
 def test_intervals_on_a_set_hold_at_all_times(studies: int, most: int) -> None:
-    """As above, of the quantile of the set's own 120 values, in random order."""
+    """As above, of the quantile of the set's own 120 values, in random order. More than 18 of 40 would err with
+    probability 9e-5 if both sides used all of δ."""
     wrong, part = 0, ba.at_most("y", 0.3, noise=ba.Quantile(0.75))
     made, _ = told(part, [0.0], items=120)
     finite = 0

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 from tests.program import bestarm
 from tests.tools.patience import PATIENCE
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import bestarm as ba
 from bestarm.cli.app import app
 from bestarm.cli.app.command_line import OnceCommand
 from bestarm.storage.sql import schema
@@ -61,6 +64,7 @@ def test_every_command_refuses_repeated_options() -> None:
     assert all(isinstance(command, OnceCommand) for command in commands().values())
 
 
+@cases(40)
 @pytest.mark.parametrize(("command", "option"), options(multiple=False, is_flag=False))
 def test_an_option_given_twice_is_refused(command: str, option: str) -> None:
     [param] = [one for one in commands()[command].params if option in one.opts]
@@ -210,10 +214,34 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     assert result.err == "error: study.toml: arms[0].name = '': must not be empty\n"
 
 
-@pytest.mark.parametrize(("delta", "confidence", "at_once"), lengths(("0.5", 50, 400), ("0.05", 95, 8)))
+def further_from_their_limits(plan: ba.Plan) -> ba.Plan:
+    """The same question, which takes a fraction of the tests."""
+    limits = {part.metric: part.threshold for part in plan.constraints}
+
+    def mean(metric: str, value: Any) -> float:
+        return float(min(max(value + 3.0 * (value - limits.get(metric, value)), 0.01), 0.99))
+
+    arms = [
+        dataclasses.replace(arm, means={metric: mean(metric, value) for metric, value in (arm.means or {}).items()})
+        for arm in plan.arms
+    ]
+    return dataclasses.replace(plan, arms=tuple(arms))
+
+
+@pytest.mark.parametrize(
+    ("delta", "confidence", "at_once", "world"),
+    lengths(("0.5", 50, 400, further_from_their_limits), ("0.05", 95, 8, lambda plan: plan)),
+)
 def test_demo_ends_certified_with_a_report(
-    tmp_path: Path, delta: str, confidence: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    delta: str,
+    confidence: int,
+    at_once: int,
+    world: Callable[[ba.Plan], ba.Plan],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    plan = world(ba.instance("drug-bernoulli"))
+    monkeypatch.setattr("bestarm.paper.instances.instance", lambda name: plan)
     monkeypatch.setattr("bestarm.cli.demo._AT_ONCE", at_once)
     result = bestarm("demo", "--report", "report.html", "--db", "demo.db", "--delta", delta, cwd=tmp_path)
     assert result.code == 0, result.err

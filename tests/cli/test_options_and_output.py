@@ -40,6 +40,7 @@ def _needed(command: str, option: str) -> list[str]:
     return [word for name in names for word in [*name, "x"]]
 
 
+@cases(15)
 @pytest.mark.parametrize(("command", "option"), _numbers())
 def test_a_number_that_python_alone_would_take_is_refused(command: str, option: str) -> None:
     for value in ("1_000", "１", "0x10", "ten"):
@@ -48,6 +49,7 @@ def test_a_number_that_python_alone_would_take_is_refused(command: str, option: 
         assert "must be a" in re.sub(r"[\s│]+", " ", ended.output)
 
 
+@cases(15)
 @pytest.mark.parametrize(("command", "option"), _numbers())
 def test_a_number_of_any_size_gives_no_traceback(command: str, option: str, tmp_path: Path) -> None:
     for value in ("-1", str(10**20), str(-(10**20)), "9" * 10_000):

@@ -207,7 +207,7 @@ def test_a_changed_program_is_measured_again(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\nsleep 0.6\n")
     ended = bestarm(*words, cwd=tmp_path)
     assert (ended.code, "./program changed since this race began" in ended.err) == (3, True), ended
-    assert "no run was made now" not in bestarm(*words, "--fresh", cwd=tmp_path).out
+    assert "no run was made now" not in bestarm(*words, "--fresh", "--total-runs=4", cwd=tmp_path).out
     assert len(json.loads(bestarm("list", "--db=races.db", "--json", cwd=tmp_path).out)) == 3
 
 

@@ -6,6 +6,7 @@ import math
 
 import mpmath
 import pytest
+from tests.lengths import cases
 
 from bestarm.kernel.compile import compiled
 from bestarm.noises.bernoulli import (
@@ -43,6 +44,7 @@ def test_gaussian_evidence(n: int, scale: float) -> None:
 NUMBERS = numbers_of_rates(0.2)
 
 
+@cases(35)
 @pytest.mark.parametrize("n", [1, 10, 1000, 10**6])
 @pytest.mark.parametrize("mean", [0.0, 0.003, 0.3, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize("c", [1e-6, 0.01, 0.25, 0.5, 0.9, 1 - 1e-6])

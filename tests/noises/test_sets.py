@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.evidence.intervals import interval_end
@@ -181,6 +182,7 @@ def test_the_best_way_to_stop_gains_nothing(values: tuple[float, ...], side: int
 # ------------------------------------------------------------------------------------------------------ shapes in c
 
 
+@cases(16)
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("n", [1, 7, 25, 39, 40])
 @pytest.mark.parametrize("noted", [0, 7, 30])
@@ -199,6 +201,7 @@ def test_mirrored_monotone_and_under_its_ceiling(noise: NoiseModel, n: int, note
             assert ceiling(s, side, c) >= one
 
 
+@cases(10)
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("level", [0.5, 3.0, 20.0])
 @pytest.mark.parametrize("noted", [0, 7, 20])

@@ -102,8 +102,8 @@ def no_contradiction(plan: ba.Plan, policy: Policy, stop: ba.Stop | None) -> Fin
     return found
 
 
-@cases(12)
-@pytest.mark.parametrize(("certify", "others"), lengths((12, 3), (40, 8)))
+@cases(10)
+@pytest.mark.parametrize(("certify", "others"), lengths((5, 2), (40, 8)))
 @pytest.mark.parametrize("problem", ENDING)
 @pytest.mark.parametrize("name", sorted(all_policies()))
 def test_the_confidence_of_a_certified_answer_is_what_was_promised(
@@ -180,13 +180,13 @@ HARD = ("barely infeasible", "barely feasible and best", "wrong leader", "slack"
 
 
 @cases(4)
-@pytest.mark.parametrize(("certify", "others"), lengths((20, 8), (60, 20)))
+@pytest.mark.parametrize(("certify", "others", "chance"), lengths((8, 6, 1e-4), (60, 20, 1e-6)))
 @pytest.mark.parametrize("problem", HARD)
 @pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb"])
-def test_what_is_certain_is_true(policy: str, problem: str, certify: int, others: int) -> None:
+def test_what_is_certain_is_true(policy: str, problem: str, certify: int, others: int, chance: float) -> None:
     """Who is feasible and who is left, looked at all along: of studies with delta = 0.2 at most 20% ever say what is
-    false. Of those that just held to it, more than `binom.isf(1e-6)`, 14 of 20 and 28 of 60, would do so with
-    probability 1e-6."""
+    false. Of those that just held to it, more than `binom.isf(chance)`, 6 of 8, 5 of 6 and 28 of 60, would do so with
+    this probability at most."""
     plan = dataclasses.replace(next(p for p in hard_problems() if p.name == problem), delta=0.2, bound="mixture")
     runs = certify if policy == "certify" else others
     false = said = 0
@@ -199,7 +199,7 @@ def test_what_is_certain_is_true(policy: str, problem: str, certify: int, others
             if not true_statements(plan, found):
                 false += 1
                 break
-    assert false <= binom.isf(1e-6, runs, plan.delta)
+    assert false <= binom.isf(chance, runs, plan.delta)
     assert said or policy != "certify"
 
 

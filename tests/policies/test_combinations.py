@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from scipy.stats import binom
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.kernel.state import UNFINISHED
@@ -72,7 +72,8 @@ def plan_of(name: str, rows: dict[str, tuple[float, float, float]] = CLEAR) -> b
     )
 
 
-@pytest.mark.parametrize("runs", lengths(200, 5_000))
+@cases(6)
+@pytest.mark.parametrize("runs", lengths(60, 5_000))
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_clear_cases_end_and_are_right(name: str, runs: int) -> None:
     """Each case fails by chance with probability below 1e-6 if the guarantee holds with equality."""
@@ -83,7 +84,8 @@ def test_clear_cases_end_and_are_right(name: str, runs: int) -> None:
     assert (answers != UNFINISHED).mean() > 0.5
 
 
-@pytest.mark.parametrize("runs", lengths(300, 20_000))
+@cases(6)
+@pytest.mark.parametrize("runs", lengths(200, 20_000))
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_where_means_barely_miss_their_limits_it_errs_with_probability_delta_at_most(name: str, runs: int) -> None:
     """Each case fails by chance with probability below 1e-6 if the guarantee holds with equality. Most runs do not end:
@@ -93,6 +95,7 @@ def test_where_means_barely_miss_their_limits_it_errs_with_probability_delta_at_
     assert wrong_answers(plan, chunk.outcomes.answers, chunk.sets) <= binom.isf(1e-6, runs, 0.2)
 
 
+@cases(6)  # The same six, which share what is compiled.
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_interpreted_and_compiled_agree(name: str) -> None:
     assert_engines_agree(Job.of(plan_of(name), Certify, seed=5, max_tests=150), 3)

@@ -61,10 +61,11 @@ FEATURES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("most", lengths(600, 2_000))
 @pytest.mark.parametrize("feature", FEATURES)
-def test_compiled_and_interpreted_runs_are_the_same(feature: str) -> None:
+def test_compiled_and_interpreted_runs_are_the_same(feature: str, most: int) -> None:
     rows = [[0.6, *FINE[1:], 0.4], [0.4, *FINE], [0.3, 0.5, *FINE[1:]], [0.0, *FINE]]
-    job = Job.of(plan_of(rows, **FEATURES[feature]), Certify, seed=3, max_tests=2_000)
+    job = Job.of(plan_of(rows, **FEATURES[feature]), Certify, seed=3, max_tests=most)
     (compiled, trace), (interpreted, plain) = job.trace(1), job.interpreted_trace(1)
     assert compiled.outcomes.answers.tolist() == interpreted.outcomes.answers.tolist()
     assert np.array_equal(trace.streams, plain.streams)

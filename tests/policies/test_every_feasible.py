@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 from tests.tools.every import least_tests
 from tests.tools.shown import ENGINES, moments_of
 
@@ -49,6 +49,7 @@ def compared(kind: str, side: str, distances: list[float], *, margin: float = 0.
     )
 
 
+@cases(11)
 @pytest.mark.parametrize("items", ITEMS)
 @pytest.mark.parametrize("side", ["at_least", "at_most"])
 @pytest.mark.parametrize("kind", NOISES)
@@ -62,7 +63,8 @@ def test_margins_on_either_side(kind: str, side: str, items: str) -> None:
     assert chunk.sets.tolist() == [[0, 1, -1, 1]] * 4
 
 
-@pytest.mark.parametrize("runs", lengths(300, 20_000))
+@cases(6)
+@pytest.mark.parametrize("runs", lengths(200, 20_000))
 @pytest.mark.parametrize("items", ITEMS)
 @pytest.mark.parametrize("kind", ["gaussian", "symmetric", "bounded", "bernoulli"])
 def test_arms_a_hair_beside_their_limits_are_rarely_decided_wrongly(kind: str, items: str, runs: int) -> None:

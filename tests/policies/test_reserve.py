@@ -324,7 +324,8 @@ def plan_on_items(name: str, gains: Sequence[float], risk: float = -1.0) -> ba.P
     return ba.Plan(arms, *metrics, delta=DELTA, reserve=0.5, **fields)
 
 
-@pytest.mark.parametrize("runs", lengths(30, 600))
+@cases(3)
+@pytest.mark.parametrize("runs", lengths(20, 600))
 @pytest.mark.parametrize("name", ON_ITEMS)
 def test_later_arms_win_on_items_and_in_blocks(name: str, runs: int) -> None:
     """Each case fails by chance with probability below 1e-6 if the guarantee holds with equality."""
@@ -346,6 +347,7 @@ def test_later_arms_that_are_hardly_worse_are_hardly_ever_answered(name: str) ->
     assert wrong_answers(barely, answers, None) <= binom.isf(1e-6, 500, DELTA)
 
 
+@cases(3)  # The same three, which share what is compiled.
 @pytest.mark.parametrize("name", ON_ITEMS)
 def test_engines_agree_on_items_and_in_blocks(name: str) -> None:
     assert_engines_agree(Job.of(plan_on_items(name, (0.0, 3.0, -1.0, 1.0, 0.0)), Certify, seed=5, max_tests=300), 2)

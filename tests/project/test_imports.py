@@ -7,6 +7,7 @@ registry finds in a folder (`plugins.py`) does not.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def loaded_by_name(call: ast.Call, known: Mapping[str, Path]) -> Iterator[str]:
             yield from (name for name in known if name.startswith(start))
 
 
+@functools.cache
 def arrows() -> Arrows:
     """By module: what it imports."""
     known = modules()

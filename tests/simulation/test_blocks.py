@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.kernel.state import Floats
@@ -37,6 +38,7 @@ def job_of(plan: ba.Plan, seed: int = 5, max_tests: int = 4000) -> Job:
     return Job.of(plan, find_policy("certify"), seed=seed, max_tests=max_tests)
 
 
+@cases(6)
 @pytest.mark.parametrize(
     "plan",
     [

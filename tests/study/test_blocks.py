@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import openpyxl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.lengths import examples
 from tests.study.plates import MEANS, PLATE, block_of, finish, measured, plan
 
 import bestarm as ba
@@ -273,7 +274,7 @@ def test_the_course_of_a_study_shows_whole_blocks() -> None:
     assert course[-1].tests == answer.tests
 
 
-@settings(max_examples=25, deadline=None)
+@examples(8, 25, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 10**6))
 def test_drawn_studies_in_blocks_end_with_an_answer(data: st.DataObject, seed: int) -> None:
     """Noises, goals, limits, sizes, missing tests and blocks that are out together, in any combination."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.lengths import cases
+from tests.lengths import cases, lengths
 from tests.tools.patience import PATIENCE
 
 import bestarm as ba
@@ -290,9 +290,10 @@ def test_a_limit_of_calls_is_kept_without_holding_tests(backend: str) -> None:
     assert max(held) <= 0
 
 
-def test_several_studies_at_once() -> None:
+@pytest.mark.parametrize("studies", lengths(12, 50))
+def test_several_studies_at_once(studies: int) -> None:
     async def act() -> list[ba.Answer]:
-        made = (ba.identify_async(problem(), exact, name=f"study {k}", storage=storage) for k in range(50))
+        made = (ba.identify_async(problem(), exact, name=f"study {k}", storage=storage) for k in range(studies))
         return [*await asyncio.gather(*made)]
 
     storage = SQLStorage(":memory:", create=True)

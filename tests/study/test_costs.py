@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import cases, lengths
 from tests.program import bestarm
 
 import bestarm as ba
@@ -110,6 +111,8 @@ def test_a_forecast_counts_what_the_arms_cost() -> None:
     assert 17 * forecast.tests.mean() <= forecast.mean_cost <= 34 * forecast.tests.mean()
 
 
+@cases(9)
+@pytest.mark.parametrize("most", lengths(150, 400))
 @pytest.mark.parametrize("policy", ["certify", "feasible-lucb"])
 @pytest.mark.parametrize(
     "options",
@@ -125,7 +128,7 @@ def test_a_forecast_counts_what_the_arms_cost() -> None:
     ],
     ids=str,
 )
-def test_engines_agree(policy: str, options: dict[str, Any]) -> None:
+def test_engines_agree(policy: str, options: dict[str, Any], most: int) -> None:
     found = all_policies()[policy]
     means = [{"accuracy": 0.4, "harm": 0.2}, {"accuracy": 0.5, "harm": 0.1}, {"accuracy": 0.6, "harm": 0.6}]
     if options.get("constraints") == ():
@@ -135,7 +138,7 @@ def test_engines_agree(policy: str, options: dict[str, Any]) -> None:
     problem = plan(arms=arms, **options)
     if policy != "certify" and (problem.asks != "best" or problem.items is not None):
         pytest.skip("only certify does that")
-    assert_engines_agree(Job(problem, found, 0.1, "mixture", seed=3, max_tests=400, max_cost=3000.0), run=0)
+    assert_engines_agree(Job(problem, found, 0.1, "mixture", seed=3, max_tests=most, max_cost=3000.0), run=0)
 
 
 def test_tests_go_where_they_are_cheap() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import cases
 from tests.program import bestarm
 
 import bestarm as ba
@@ -177,6 +178,7 @@ def test_a_function_says_verdicts_in_words() -> None:
         ba.identify(ba.Problem(arms=ARMS, objective=ba.maximize("x", noise=ba.Bernoulli())), lambda arm, metric: "win")
 
 
+@cases(6)
 @pytest.mark.parametrize(
     "more",
     [

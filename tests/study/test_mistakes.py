@@ -191,7 +191,7 @@ def test_a_confidence_in_the_place_of_delta(delta: float, meant: str) -> None:
     assert ba.Study.create(PLAIN, delta=0.5, storage=":memory:").plan.delta == 0.5
 
 
-@examples(100, 1000, deadline=None)
+@examples(40, 1000, deadline=None)
 @given(
     st.sampled_from([("accuracy",), ("accuracy", "cost")]),
     st.recursive(

@@ -156,7 +156,7 @@ def seen(study: ba.Study) -> dict[str, Any]:
     }
 
 
-@examples(6, 100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(3, 100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(plan=plans(), seed=st.integers(0, 10**6))
 def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
     note(plan.to_toml())
@@ -181,7 +181,7 @@ def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
             assert (copy.answer.arm, copy.answer.state) == (study.answer.arm, study.answer.state)
 
 
-@examples(6, 60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(3, 60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(plan=plans(), seed=st.integers(0, 10**6))
 def test_items_are_met_in_one_order(plan: ba.Plan, seed: int) -> None:
     """Each arm is measured on the first items of the order, each once; a test without a result gives its item back."""

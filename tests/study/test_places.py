@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.lengths import lengths
 from tests.tools.on_items import with_every_noise
 
 import bestarm as ba
@@ -98,9 +99,10 @@ def test_an_abandoned_item_comes_back(order: str) -> None:
     assert study.answer.arm == "a"
 
 
-def test_a_reopened_study_decides_the_same_compiled_or_not(tmp_path: object) -> None:
+@pytest.mark.parametrize("items", lengths(80, 200))
+def test_a_reopened_study_decides_the_same_compiled_or_not(items: int, tmp_path: object) -> None:
     database = f"{tmp_path}/s.db"
-    study = ba.Study.create(problem_of(200), storage=database, items_seed=1, delta=0.01)
+    study = ba.Study.create(problem_of(items), storage=database, items_seed=1, delta=0.01)
     while not study.done:
         for test in study.ask(4):
             assert test.item is not None
@@ -118,7 +120,7 @@ def test_a_forecast_of_a_study_with_items() -> None:
         for test in study.ask(2):
             assert test.item is not None
             study.tell(test, value(test.arm, test.item, gap=0.05))
-    found = study.forecast(runs=20)
+    found = study.forecast(runs=5)
     assert found is not None
     # There are 200 results in all.
     assert found.p90_tests <= 188

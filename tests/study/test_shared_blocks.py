@@ -6,11 +6,13 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.lengths import lengths
 from tests.study.plates import MEANS, block_of, measured, plan
 
 import bestarm as ba
 from bestarm.answer import BlocksMade
 from bestarm.storage.base import Rounds
+from bestarm.study.record import checks
 
 
 def test_a_block_that_comes_free_while_the_next_is_planned_is_handed_out_alone(
@@ -71,11 +73,14 @@ def test_what_is_left_of_a_block_is_not_withdrawn() -> None:
     assert len(study.add([("F1", "yield", 1.0, "Monday")])) == 1
 
 
-def test_who_has_no_room_for_a_block_is_told() -> None:
+@pytest.mark.parametrize("blocks", lengths(2, checks.MOST_BLOCKS_HELD))
+def test_who_has_no_room_for_a_block_is_told(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "MOST_BLOCKS_HELD", blocks)
     study = ba.Study.create(plan(blocks=ba.Blocks("plate", size=1536)), storage=":memory:", holder="Ada")
-    for _ in range(20):
+    for _ in range(blocks):
         assert len(study.ask_block()) == 1536
-    with pytest.raises(ba.InvalidInput, match="Ada holds 30,720 tests without a result, and a holder can hold at most"):
+    said = f"Ada holds {1536 * blocks:,} tests without a result, and a holder can hold at most"
+    with pytest.raises(ba.InvalidInput, match=said):
         study.ask_block()
 
 

@@ -264,7 +264,7 @@ def test_files_and_frames() -> None:
     assert live.frame()["value"].tolist() == [0.3, 0.125, 0.0, 1.0]
 
 
-@pytest.mark.parametrize(("count", "allowed"), lengths((40, 9), (2000, 135)))
+@pytest.mark.parametrize(("count", "allowed"), lengths((12, 4), (2000, 135)))
 def test_errors_are_as_rare_as_stated(count: int, allowed: int) -> None:
     """A rate exactly at its limit, in tests of random sizes, looked at after each: at delta = 0.05, so many studies of
     which more than `allowed` claim that it is below or above have a probability of less than 1 in 1,000."""

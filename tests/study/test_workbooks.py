@@ -345,7 +345,7 @@ def test_broken_and_huge_files(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is too large" in str(refusal(study, good))
 
 
-@examples(30, 400)
+@examples(12, 400)
 @given(st.data())
 def test_any_workbook_is_recorded_whole_or_refused(data: st.DataObject) -> None:
     study, tests = a_study(two_arms(), 2)

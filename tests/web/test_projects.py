@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.lengths import first, lengths
+from tests.lengths import cases, first, lengths
 from tests.tools.patience import PATIENCE
 from tests.tools.postgres import PostgresServer
 from tests.web.service import CSV, JSON, PLAN, TOKEN, client_at, new_study, refused
@@ -90,7 +90,7 @@ def seen(answer: httpx.Response, study: int) -> Any:
     return answer.status_code, headers, re.sub(rf"\b{study}\b", "N", answer.text)
 
 
-@pytest.mark.parametrize("every", lengths(5, 1))
+@pytest.mark.parametrize("every", lengths(11, 1))
 @pytest.mark.parametrize("route", ABOUT_ONE)
 def test_a_study_that_may_not_be_read_is_as_one_that_is_not_there(service: Service, route: str, every: int) -> None:
     """And any other is for those with the role in its project."""
@@ -123,6 +123,7 @@ def test_a_study_that_may_not_be_read_is_as_one_that_is_not_there(service: Servi
                     assert answer.headers["Bestarm-Role"] == role
 
 
+@cases(17)
 @pytest.mark.parametrize("grants", ALL_GRANTS, ids=str)
 def test_what_concerns_several_studies_shows_those_that_may_be_read(service: Service, grants: Grants) -> None:
     projects = [name for name in service.studies if grants.role_in(name) is not None]
@@ -158,6 +159,7 @@ def test_what_concerns_several_studies_shows_those_that_may_be_read(service: Ser
         assert metrics.status_code == 200
 
 
+@cases(17)
 @pytest.mark.parametrize("grants", ALL_GRANTS, ids=str)
 def test_studies_are_made_and_moved_where_one_manages(service: Service, grants: Grants) -> None:
     """Whether the project exists does not show."""

@@ -62,7 +62,7 @@ def refusal(old: Frame, new: Frame, *limits: Constraint, **options: Any) -> str:
 # ------------------------------------------------------------------------------------------------------- how often
 
 
-@pytest.mark.parametrize("gates", lengths(40, 2_000))
+@pytest.mark.parametrize("gates", lengths(16, 2_000))
 @pytest.mark.parametrize(
     ("noise", "epochs", "worse", "margin"), [(ba.Bernoulli(), 1, 0.0, None), (ba.Bounded(0, 1), 3, 0.05, 0.05)]
 )
