@@ -165,6 +165,8 @@ INSTANCE_HEADS = (
     "Algorithm 1",
     r"$\div$ \certify",
 )
+OUR_INSTANCES = ("drug-bernoulli",)
+"""Instances that are not in the paper of Cai and Kandasamy."""
 MAIN_INSTANCES = (*SMALL, "exp2-n8", "exp2-n64", "exp2-k16", "exp2-k64", "drug", "drug-bernoulli")
 
 
@@ -182,6 +184,7 @@ def instances(asked: Settings) -> None:
         longruns=_count(asked.long_runs),
         shortruns=_count(asked.short_runs),
         instancecount=str(len(found)),
+        papercount=str(sum(one.name not in OUR_INSTANCES for one in found)),
         leasttimes=f"{min(times):.1f}",
         mosttimes=f"{max(times):.1f}",
         leasttobound=f"{min(to_bound):.1f}",

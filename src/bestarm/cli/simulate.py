@@ -313,7 +313,7 @@ def campaign(
 @command(place=50)
 def paper(
     experiment: Annotated[str, typer.Argument(help="table1, figure2, drug, bounds or all.")],
-    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("paper"),
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("reproduction"),
     policy: Annotated[
         list[str] | None,
         typer.Option(help="A policy in addition to the paper's five: certify, or FILE.py:CLASS; several times."),

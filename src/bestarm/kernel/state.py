@@ -312,7 +312,7 @@ def add_test(batch: Batch, size: int, arm: int, metric: int) -> int:
 
 @kernel
 def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
-    """Turn what a policy wants to know into tests; returns how many there are.
+    """Turn the metrics a policy requests into tests; returns how many there are.
 
     A policy asks for metrics. A test is of a bundle, written as its first metric, and what it covers need not be asked
     for again. With slices, a test is on the next item that counts for a metric. It covers the metrics that are about

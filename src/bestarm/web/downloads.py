@@ -125,8 +125,8 @@ async def sent(
 
 
 def attached(name: str, ending: str) -> dict[str, str]:
-    """Headers that have a browser save a file, under a name that is harmless on any system: with all its letters and,
-    for what cannot read those, with plain ones alone."""
+    """Headers that make a browser save a file under a name that is safe on any system. They have the full name and, for
+    browsers that cannot read it, a name in plain letters."""
     name = unicodedata.normalize("NFC", name)
     plain, full = (re.sub(rf"[^{kept}-]+", "-", name).strip("-")[:60] or "study" for kept in (r"A-Za-z0-9_", r"\w"))
     also = f"; filename*=UTF-8''{quote(full, safe='')}.{ending}" if full != plain else ""

@@ -349,7 +349,7 @@ _MOST_NAMED = 5
 
 
 def differences(there: Plan, here: Plan) -> str:
-    """In what two plans differ.
+    """How two plans differ.
 
     >>> import bestarm as ba
     >>> one = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))

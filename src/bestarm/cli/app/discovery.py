@@ -35,8 +35,8 @@ def own_commands() -> dict[str, Command[...]]:
 
 
 def _may_be_installed() -> bool:
-    """Whether some installed package may add a command. Loading what knows for certain (`importlib.metadata`) takes a
-    fifth of the time of `bestarm --help`, and such packages are rare."""
+    """Whether some installed package may add a command. Only `importlib.metadata` knows for certain, but loading it
+    takes a fifth of the time of `bestarm --help`, and such packages are rare."""
     for folder in sys.path:
         try:
             with os.scandir(folder or ".") as entries:
