@@ -139,9 +139,9 @@ def test_no_two_statements_contradict_each_other(studies: int) -> None:
 def test_with_a_tolerance_nothing_that_is_said_denies_that_the_other_arm_may_be_better(
     limits: list[ba.Constraint], noise: Any
 ) -> None:
-    """Each study has an answer within the tolerance, which the arm that it is better than exceeds."""
+    """An answer may be worse than the best by up to the tolerance, and b is better than a by less than that."""
     said = set()
-    for seed in range(4):
+    for seed in range(2):
         random = np.random.default_rng(seed)
         objective = ba.maximize("gain", noise=noise, tolerance=1.0)
         plan = ba.Plan(arms=["a", "b", "c"], objective=objective, constraints=limits, delta=0.2)

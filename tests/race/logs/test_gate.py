@@ -88,6 +88,7 @@ def test_verdicts() -> None:
     old, same = pair(300, 1)
     better, worse = log(np.ones(300)), log(np.zeros(300))
     passed, failed, unclear = gate(old, better), gate(old, worse), gate(old, same, at_least())
+    assert len(repr(passed)) < 500
     assert (passed.found, failed.found, unclear.found) == ("certified", "refuted", "undecided")
     assert verdict(passed).startswith(f"CERTIFIED with 95% confidence after {passed.used} of 300 items")
     assert verdict(failed).startswith("REFUTED with 95% confidence")

@@ -47,18 +47,18 @@ class LogGate:
     decided: Found
     """What `found` would be if the items did not contradict the assumptions."""
     limits: tuple[Constraint, ...]
-    standings: tuple[MetricStanding, ...]
+    standings: tuple[MetricStanding, ...] = dataclasses.field(repr=False)
     """Where the candidate stands with each limit, over all items."""
-    baseline: tuple[MetricStanding, ...]
+    baseline: tuple[MetricStanding, ...] = dataclasses.field(repr=False)
     """The same of the baseline."""
     apart: tuple[tuple[float, float], ...]
     """For each limit relative to the baseline: at least and at most, the candidate's mean minus that many times the
     baseline's. For others it has no meaning."""
-    pairs: Pairs
-    logs: tuple[Log, Log]
+    pairs: Pairs = dataclasses.field(repr=False)
+    logs: tuple[Log, Log] = dataclasses.field(repr=False)
     used: int
     """The items after which the study had its verdict, or all."""
-    status: Status
+    status: Status = dataclasses.field(repr=False)
     delta: float
     seed: int
     """The seed of the order of items. State it to repeat that order."""
