@@ -323,3 +323,12 @@ def test_kernels_that_refresh_leave_the_rest_alone() -> None:
     standing = present_answer(policy.setting, policy.streams)
     evidence = evidence_for(policy.setting, policy.streams, [standing.leader or 0])
     assert standing.confidence == pytest.approx(-math.expm1(-max(evidence, 0.0)))
+
+
+def test_no_mean_is_minus_zero() -> None:
+    """Of "at least", the normal form has the other sign."""
+    limit = ba.at_least("rate", 0.5, noise=ba.Bernoulli())
+    plan = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), constraints=[limit])
+    study = ba.Study.create(plan, storage=":memory:")
+    study.add([("a", "gain", 0.0), ("a", "rate", 0.0)])
+    assert [str(metric.mean) for metric in study.state[0].metrics] == ["0.0", "0.0"]

@@ -97,6 +97,29 @@ def test_a_spent_budget_is_extended_and_the_study_goes_on() -> None:
     assert amendments(study) == ["budget: 45 tests instead of 40", "budget: 1,045 tests instead of 45"]
 
 
+def test_a_study_that_began_without_a_budget_gets_one(tmp_path: Path) -> None:
+    """To stop early is always allowed. What is added counts from now on; what is stated counts from the start."""
+    rng, storage = random.Random(1), tmp_path / "studies.db"
+    study = ba.Study.create(plan(name="study"), storage=storage)
+    work(study, rng, 3)
+    made = study.status().tests
+    assert study.extend(tests=5) == ba.Budget(tests=made + 5)
+    work(study, rng)
+    assert answer_of(study).state == "budget_spent"
+    assert amendments(study) == [f"budget: {made + 5} tests instead of none"]
+    assert ba.Study.create(plan(), storage=":memory:").extend(cost=2.5) == ba.Budget(cost=2.5)
+    with pytest.raises(ba.InvalidInput, match="blocks"):
+        ba.Study.create(plan(), storage=":memory:").extend(blocks=2)
+
+    def measure(arm: str, metric: str) -> float:
+        return rng.gauss(MEANS[arm][metric == "risk"], 1.0)
+
+    other = ba.Study.create(plan(name="other"), storage=storage)
+    work(other, rng, 3)
+    answer = ba.identify(plan(name="other"), measure, storage=storage, budget=9)
+    assert (answer.state, answer.tests) == ("budget_spent", 9)
+
+
 def test_what_cannot_be_extended_is_said(tmp_path: Path) -> None:
     study = ba.Study.create(plan(budget=20), storage=tmp_path / "studies.db")
     refused: list[tuple[dict[str, Any], str]] = [
@@ -112,8 +135,6 @@ def test_what_cannot_be_extended_is_said(tmp_path: Path) -> None:
     for given, words in refused:
         with pytest.raises(ba.InvalidInput, match=words):
             study.extend(**given)
-    with pytest.raises(ba.InvalidInput, match="has no budget to extend"):
-        ba.Study.create(plan(), storage=":memory:").extend(5)
     study.archive()
     with pytest.raises(StudyArchived):
         study.extend(5)

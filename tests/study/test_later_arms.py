@@ -90,3 +90,24 @@ def test_plans_do_not_change_in_the_middle_of_a_block() -> None:
     study.add_arms(["d"])
     assert study.plan.arm_names == ("a", "b", "c", "d")
     assert {test.arm for test in study.ask_block()} >= {"d"}
+
+
+@pytest.mark.parametrize("kind", [*ON_ITEMS, ""])
+def test_a_retired_arm_does_not_lead_while_a_new_one_has_no_result(kind: str) -> None:
+    study = ba.Study.create(on_items(kind) if kind else plan(), storage=":memory:", seed=1)
+
+    def measure() -> None:
+        for test in study.ask_block() if kind == "blocks" else study.ask(6):
+            values = dict(zip(("gain", "risk"), MEANS[test.arm], strict=True))
+            study.tell(test, values if kind else values[test.metric])
+
+    measure()
+    leader = study.status().leader
+    assert leader is not None
+    study.retire(leader)
+    study.add_arms(["d"])
+    for _ in range(2):
+        status = study.status()
+        assert status.leader in {*"abcd"} - {leader}
+        assert leader not in status.candidates
+        measure()

@@ -56,8 +56,8 @@ def _unless_retired(setting: Setting, arm: int) -> bool:
     return bool(setting.reserve.is_retired[arm] == 0)
 
 
-must_be_tested = choice("setting.sharing", {RESERVED: _unless_retired}, unknown="True")
-"""Whether nothing can be decided before every metric of the arm has a result."""
+takes_part = choice("setting.sharing", {RESERVED: _unless_retired}, unknown="True")
+"""Whether the arm is not retired: it can lead, and nothing is decided before each of its metrics has a result."""
 
 
 @kernel
@@ -94,7 +94,7 @@ def advance(
             if values[k] == values[k]:
                 is_new = streams.counts[arm, metric] == 0
                 take_in(setting, streams, tests, values, k)
-                if is_new and streams.counts[arm, metric] > 0 and must_be_tested(setting, arm):
+                if is_new and streams.counts[arm, metric] > 0 and takes_part(setting, arm):
                     untested[0] -= 1
             metric = setting.following[metric]
             k += 1

@@ -18,6 +18,7 @@ from bestarm.kernel.state import RELATIVE, RESERVED, SHARED, Flags, Floats, Ints
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import ABOVE, BELOW
+from bestarm.policies.advance import takes_part
 
 COMPILE_STREAMS = 100
 """With this many streams or more, kernels are interpreted only until compiled code is there."""
@@ -81,7 +82,8 @@ def present_leader(setting: Setting, streams: Streams) -> int:
     leader = NO_ARM
     largest = -math.inf
     for arm in range(streams.counts.shape[0]):
-        if arm != setting.aside and looks_feasible(setting, streams, arm) and streams.means[arm, 0] > largest:
+        is_asked = arm != setting.aside and takes_part(setting, arm)
+        if is_asked and looks_feasible(setting, streams, arm) and streams.means[arm, 0] > largest:
             leader = arm
             largest = streams.means[arm, 0]
     return leader

@@ -69,7 +69,8 @@ def to_normal(problem: Problem, setting: Setting, metric: Any, value: Any) -> An
 def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A value in normal form in the user's terms. Takes arrays too."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return problem.signs[metric] * (value + setting.reference[metric])
+        # What is added makes 0 of -0.0.
+        return problem.signs[metric] * (value + setting.reference[metric]) + 0.0
 
 
 def laws(problem: Problem, reference: Floats, noises: Sequence[NoiseModel] | None = None) -> list[Law]:

@@ -261,9 +261,9 @@ def forecast_rows(result: Forecast) -> Rows:
         ("simulated studies", f"{result.runs:,} (seed {result.seed}), {worlds}"),
         ("policy, delta, bound", f"{result.policy}, {result.delta:g}, {result.plan.bound}"),
         ("tests: mean", f"{result.mean_tests:,.0f}"),
-        ("tests: half of the studies, 9 in 10", f"{_within(result, 0.5)}, {_within(result, 0.9)}"),
+        ("tests: half of the studies, 9 in 10", _half_and_most(result, result.median_tests, result.p90_tests)),
         ("cost: mean", f"{result.mean_cost:,.0f}"),
-        ("cost: half of the studies, 9 in 10", f"{result.median_cost:,.0f}, {result.p90_cost:,.0f}"),
+        ("cost: half of the studies, 9 in 10", _half_and_most(result, result.median_cost, result.p90_cost)),
         ("tests any method needs (Theorem 1)", _number(result.lower_bound)),
         ("tests, if their number is fixed", _number(result.fixed_sample_tests)),
     ]
@@ -296,22 +296,29 @@ def stream_rows(result: Forecast) -> list[tuple[str, ...]]:
 
 def forecast_words(result: Forecast) -> str:
     """The forecast in a sentence or two."""
-    words = f"Half of such studies end within {_within(result, 0.5)} tests, 9 in 10 within {_within(result, 0.9)}."
+    half, most = _within(result, 0.5, result.median_tests), _within(result, 0.9, result.p90_tests)
+    words = f"Half of such studies end within {half} tests, 9 in 10 within {most}."
     if result.unfinished:
+        plan, means = result.plan, "the means are too low"
+        after = f"after {limit_words(plan, result.max_tests)} and were given up, as happens near a tie or a threshold"
+        if plan.budget is not None:
+            means = "without a budget the means would be larger"
+            after = f"when their budget was spent: {plan.budget.words(plan.blocks)}"
         words += (
-            f" {result.unfinished:,} of {result.runs:,} had no answer after "
-            f"{limit_words(result.plan, result.max_tests)} and were given up, "
-            "as happens near a tie or a threshold. They count as ended there, so the means are too low."
+            f" {result.unfinished:,} of {result.runs:,} had no answer {after}. They count as ended there, so {means}."
         )
     if math.isnan(result.lower_bound):
         words += " The lower bound is not computed; `bestarm theory` says why."
     return words
 
 
-def _within(result: Forecast, share: float) -> str:
-    """Within how many tests this share of the studies, a half or nine tenths, ends."""
-    tests = result.median_tests if share == 0.5 else result.p90_tests
-    return f"{tests:,.0f}" if result.finished.mean() >= share else f"more than {tests:,.0f}"
+def _half_and_most(result: Forecast, half: float, most: float) -> str:
+    return f"{_within(result, 0.5, half)}, {_within(result, 0.9, most)}"
+
+
+def _within(result: Forecast, share: float, number: float) -> str:
+    """Within what number of tests, or cost, this share of the studies ends, as far as it has an answer by then."""
+    return f"{number:,.0f}" if result.finished.mean() >= share else f"more than {number:,.0f}"
 
 
 def _number(number: float) -> str:

@@ -12,6 +12,7 @@ from bestarm.analysis.status.status import status_html
 from bestarm.analysis.status.words import question
 from bestarm.policies import policy_for
 from bestarm.problem import Amount, Budget, Plan, Problem
+from bestarm.problem.budget import UNITS
 from bestarm.storage.base import Amendment, Rounds, Storage, StudyRecord
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import BlockTaken, BlockUnfinished, OutcomeUnknown
@@ -283,13 +284,17 @@ class Study(Placed, Framing):
         self, tests: Amount = None, cost: Amount = None, *, blocks: Amount = None, hours: Amount = None
     ) -> Budget:
         """Raise the budget by this many tests, blocks or hours, or by this cost. Returns what is allowed now. If the
-        time is up, hours are added from now on.
+        time is up, or there was no budget, what is added counts from now on.
 
         This costs nothing: certificates hold at all times at once, however long one looks.
         """
         more = {"tests": tests, "cost": cost}
         more |= {name: amount for name, amount in (("blocks", blocks), ("hours", hours)) if amount is not None}
-        self._amend("extend", more, lambda plan: extended(plan, more, hours_since(self._record)))
+        with self._lock:
+            self._sync()
+            policy = self._decider.policy
+            spent = dict(zip(UNITS, (*policy.spent, policy.blocks_made, hours_since(self._record)), strict=True))
+        self._amend("extend", more, lambda plan: extended(plan, more, spent))
         assert self.plan.budget is not None
         return self.plan.budget
 

@@ -32,6 +32,7 @@ from bestarm.texts import side_by_side
 from bestarm.validation import exact
 
 Verdict = Literal["feasible", "open", "worse", "infeasible", "baseline", "retired"]
+"""An arm is "worse" if it is not better than another by more than the tolerance, or infeasible: either will do."""
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """Those that can be the answer first."""
 Known = Literal["holds", "violated", "open"] | None
@@ -251,12 +252,15 @@ def _verdict_on(problem: Problem, arm: int, row: Row, found: Findings, is_feasib
     if found.beaten_by[arm] != NO_ARM:
         return "worse", _beaten(problem, found, arm)
     if found.excluded[arm] and not problem.constraints and not math.isnan(found.evidence[arm]):
-        return "worse", f"another {problem.noun.one} is as good or better, {_sure(found.evidence[arm])}"
+        margin = problem.objective.tolerance
+        up_to = f" (up to the tolerance of {exact(margin)})" if margin else ""
+        return "worse", f"another {problem.noun.one} is as good or better{up_to}, {_sure(found.evidence[arm])}"
     if found.excluded[arm]:
         return "worse", f"{problem.objective.metric} behind a feasible {problem.noun.one}"
     if is_feasible and not problem.constraints:
         is_alone = found.candidates[arm] and found.candidates.sum() == 1
-        return "feasible", "no other can be better" if is_alone else "can be the best; there are no constraints"
+        best = f"no other can be better{_by_more(problem)}"
+        return "feasible", best if is_alone else "can be the best; there are no constraints"
     if is_feasible:
         return "feasible", "every constraint holds"
     return "open", _undecided(row)
@@ -276,11 +280,22 @@ def why_out(problem: Problem, found: Findings) -> dict[str, str]:
     for arm in np.flatnonzero(out).tolist():
         better, worst = found.beaten_by[arm], problem.parts[found.worst[arm]]
         than = f"another {problem.noun.one}" if better == NO_ARM else problem.arm_names[better]
-        reason = f"worse than {than}" if not problem.constraints else f"not feasible, or worse than {than}"
+        reason = f"{'not feasible, or ' if problem.constraints else ''}{_worse(problem, than)}"
         if found.infeasible[arm] and isinstance(worst, Constraint):
             reason = f"{subject(worst.title, statistic(worst))} too {'high' if worst.at_most is not None else 'low'}"
         reasons[problem.arm_names[arm]] = reason
     return reasons
+
+
+def _worse(problem: Problem, than: str) -> str:
+    """What is shown of an arm that is beaten. With a tolerance, it may be the better one."""
+    by_more = _by_more(problem)
+    return f"not better than {than}{by_more}" if by_more else f"worse than {than}"
+
+
+def _by_more(problem: Problem) -> str:
+    margin = problem.objective.tolerance
+    return f" by more than {exact(margin)} (the tolerance)" if margin else ""
 
 
 def _violated(problem: Problem, worst: int, metric: MetricStanding, evidence: float) -> str:
@@ -314,5 +329,5 @@ def _beaten(problem: Problem, found: Findings, arm: int) -> str:
         within = f"at most {rounded_up(-lead)} better than {better}: within the tolerance"
         return within if lead < 0.0 else f"not better than {better}"
     if not math.isnan(evidence):
-        return f"{'infeasible or ' if math.isnan(lead) else ''}worse than {better}, {_sure(evidence)}"
+        return f"{'infeasible or ' if math.isnan(lead) else ''}{_worse(problem, better)}, {_sure(evidence)}"
     return f"{problem.objective.metric} behind {better}"

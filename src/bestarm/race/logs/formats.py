@@ -30,6 +30,8 @@ _OF_SAMPLES = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps"
     f"{what}_hash" for what in ("doc", "prompt", "target")
 }
 """What a sample of the harness has besides metrics."""
+_SAME = ("doc", "doc_hash", "target", "target_hash")
+"""What a sample of the harness has that does not depend on the model or the prompt."""
 _CHOICE = "::"
 """Between a file and one of several arms in it."""
 _FAILED = 2
@@ -161,7 +163,7 @@ def _read_inspect(log: Log, logged: Any, field: str) -> str:
         values = parts_of({scorer: score.value for scorer, score in (sample.scores or {}).items()})
         letters = {metric: LETTERS[value] for metric, value in values.items() if _is_letter(value)}
         log.ranges |= dict.fromkeys(letters, LETTERS_RANGE)
-        log.add(item, values | letters, content=sample.target)
+        log.add(item, values | letters, target=sample.target)
     for name in map(str, logged.eval.dataset.sample_ids or ()):
         if name not in log.items:
             log.failed[name] = "was not run"
@@ -174,14 +176,16 @@ def _is_letter(value: object) -> bool:
 
 def _read_harness(log: Log, rows: list[dict[str, Any]]) -> None:
     """A metric of a task with several filters is called "metric,filter", as in the harness's own results. Where a row
-    does not list its metrics, they are the numbers that it has besides what every row has."""
+    does not list its metrics, they are the numbers that it has besides what every row has.
+
+    Its prompt may differ: it has the model's chat template, and may be what is compared."""
     log.program = "lm-evaluation-harness"
     filters = {row.get("filter", "none") for row in rows}
     for row in rows:
         suffix = f",{row.get('filter', 'none')}" if len(filters) > 1 else ""
         names = row.get("metrics") or [name for name in row if name not in _OF_SAMPLES and _is_number(row[name])]
         values = {f"{metric}{suffix}": row.get(metric) for metric in names}
-        log.add(str(row["doc_id"]), values, content=row.get("doc_hash"))
+        log.add(str(row["doc_id"]), values, **{part: row[part] for part in _SAME if part in row})
 
 
 def _is_number(value: object) -> bool:
@@ -206,14 +210,12 @@ def _read_promptfoo(log: Log, rows: list[dict[str, Any]], path: Path, field: str
         raise InvalidInput(field, f"{path}{_CHOICE if choice else ''}{choice}", f"{found}, as in {path}::1 ({listed})")
     for row in arms[chosen[0]]:
         test = row.get("testCase") or {}
-        known_by = {"vars": test.get("vars", row["vars"]), "assert": test.get("assert")}
-        item = json.dumps(known_by["vars"], sort_keys=True, ensure_ascii=False)
+        item = json.dumps(test.get("vars", row["vars"]), sort_keys=True, ensure_ascii=False)
         scores = {name: row.get(name) for name in ("success", "score", "latencyMs", "cost")}
         if row.get("failureReason") == _FAILED:
             log.failed[item] = str(row.get("error") or "the call failed")
         else:
-            content = json.dumps(known_by, sort_keys=True)
-            log.add(item, {**(row.get("namedScores") or {}), **scores}, content=content)
+            log.add(item, {**(row.get("namedScores") or {}), **scores}, assertions=test.get("assert") or [])
 
 
 def _read_openai(log: Log, events: list[dict[str, Any]]) -> None:
@@ -226,7 +228,7 @@ def _read_openai(log: Log, events: list[dict[str, Any]]) -> None:
             continue
         seen.add(str(item))
         if event.get("type") == "match":
-            log.add(str(item), {"match": data.get("correct")}, content=data.get("expected"))
+            log.add(str(item), {"match": data.get("correct")}, target=data.get("expected"))
         elif event.get("type") == "metrics":
             log.add(str(item), data)
     log.failed |= {item: "it has events but no match or metrics" for item in seen if not log.values.get(item)}

@@ -9,17 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bestarm.analysis.standing.arms import MetricStanding, findings_of
+from bestarm.analysis.standing.arms import MetricStanding, findings_of, standings
 from bestarm.analysis.status.status import Status
 from bestarm.answer import DECIDED
 from bestarm.noises.exact import Exact
+from bestarm.policies.findings import Findings
 from bestarm.problem import Constraint, Objective, Plan
 from bestarm.problem.items import MOST_REPEATED, ItemOrder
 from bestarm.problem.measurements import Measurement
 from bestarm.race.logs.formats import read
 from bestarm.race.logs.limits import label
 from bestarm.race.logs.log import Log
-from bestarm.race.logs.more_items import MoreItems, items_to_settle
+from bestarm.race.logs.more_items import MoreItems, copied, items_to_settle, results_of
 from bestarm.race.logs.pairs import Missing, Pairs, pair
 from bestarm.study import Study
 from bestarm.validation import UNSTATED, InvalidInput
@@ -46,18 +47,18 @@ class LogGate:
     decided: Found
     """What `found` would be if the items did not contradict the assumptions."""
     limits: tuple[Constraint, ...]
-    standings: tuple[MetricStanding, ...]
-    """Where the candidate stands with each limit, when the study ended."""
-    baseline: tuple[MetricStanding, ...]
+    standings: tuple[MetricStanding, ...] = dataclasses.field(repr=False)
+    """Where the candidate stands with each limit, over all items."""
+    baseline: tuple[MetricStanding, ...] = dataclasses.field(repr=False)
     """The same of the baseline."""
     apart: tuple[tuple[float, float], ...]
     """For each limit relative to the baseline: at least and at most, the candidate's mean minus that many times the
     baseline's. For others it has no meaning."""
-    pairs: Pairs
-    logs: tuple[Log, Log]
+    pairs: Pairs = dataclasses.field(repr=False)
+    logs: tuple[Log, Log] = dataclasses.field(repr=False)
     used: int
     """The items after which the study had its verdict, or all."""
-    status: Status
+    status: Status = dataclasses.field(repr=False)
     delta: float
     seed: int
     """The seed of the order of items. State it to repeat that order."""
@@ -136,11 +137,10 @@ def decide(
     decided: Found = "undecided"
     if status.state in DECIDED:
         decided = "certified" if status.answer == CANDIDATE else "refuted"
-    stands = {arm.name: arm.metrics[1:] for arm in status.arms}
-    known, sign = findings_of(study._decider.policy, study._decider.stop), plan.signs
-    # Standings keep a mean within its range. A difference may be larger than from the baseline's mean to an end.
-    ends = sign[1:, None] * np.column_stack((known.low[1, 1:], known.high[1, 1:]))
     used = status.arms[0].metrics[0].tests
+    known, stands = _over_all_items(study, status, used)
+    # Standings keep a mean within its range. A difference may be larger than from the baseline's mean to an end.
+    ends = plan.signs[1:, None] * np.column_stack((known.low[1, 1:], known.high[1, 1:]))
     found = LogGate(
         "void" if status.guarantee == "void" else decided,
         decided,
@@ -186,6 +186,40 @@ def plan_of(limits: Sequence[Constraint], metrics: Sequence[str], delta: float) 
         baseline=BASELINE,
         goal="any feasible",
     )
+
+
+def _over_all_items(study: Study, status: Status, used: int) -> tuple[Findings, dict[str, tuple[MetricStanding, ...]]]:
+    """What is known once the items after the verdict have entered, too, and where each arm then stands with each limit.
+
+    Evidence is valid at all times at once, so this costs nothing. What decided holds, even if the evidence has fallen
+    back since: intervals are cut to those at the verdict.
+    """
+    then, decider = findings_of(study._decider.policy, study._decider.stop), copied(study._decider)
+    rows, decider.stop = results_of(study), None
+    at = np.flatnonzero(rows.items >= used)
+    columns = {name: getattr(rows, name)[at] for name in ("ids", "arms", "metrics", "values", "items")}
+    decider.enter(rows._replace(**columns, ends=np.zeros(len(at), np.int8)))
+    now = decider.policy.findings()
+    low, high = _cut(now.low, now.high, then.low, then.high)
+    holds, violated = then.holds | (now.holds & ~then.violated), then.violated | (now.violated & ~then.holds)
+    known = then._replace(low=low, high=high, holds=holds, violated=violated)
+    stands = {}
+    for arm, before in zip(standings(study.plan, decider.policy, known, study._raw), status.arms, strict=True):
+        both = zip(study.plan.constraints, arm.metrics[1:], before.metrics[1:], strict=True)
+        stands[arm.name] = tuple(_with_quantile(row, old) if part.noise.is_share else row for part, row, old in both)
+    return known, stands
+
+
+def _with_quantile(row: MetricStanding, then: MetricStanding) -> MetricStanding:
+    """A quantile has an interval of its own, which findings do not have."""
+    low, high = map(float, _cut(*map(np.float64, (row.low, row.high, then.low, then.high))))
+    return dataclasses.replace(row, low=low, high=high)
+
+
+def _cut(low: Any, high: Any, low_then: Any, high_then: Any) -> tuple[Any, Any]:
+    """What lies in an interval and in an earlier one. If they contradict each other, the later one."""
+    least, most = np.maximum(low, low_then), np.minimum(high, high_then)
+    return np.where(least <= most, least, low), np.where(least <= most, most, high)
 
 
 def _add(study: Study, pairs: Pairs) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping
@@ -23,19 +25,23 @@ class Log:
     """By item and metric: a value for each epoch."""
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
     """By item: why some epoch of it has no values."""
-    contents: dict[str, str] = dataclasses.field(default_factory=dict)
-    """By item: what is the same in two logs only if they mean the same item."""
+    contents: dict[str, dict[str, set[str]]] = dataclasses.field(default_factory=dict)
+    """By item: what is the same in two logs only if they mean the same item, such as its target, by name and digest."""
     ranges: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     """By metric: the range of its values, where the format says it."""
 
-    def add(self, item: str, values: Mapping[str, Any], *, content: object = None) -> None:
+    def add(self, item: str, values: Mapping[str, Any], **content: object) -> None:
         """Take in what one epoch of an item came to. NaN stands for what is no number."""
         row = self.values.setdefault(item, {})
         for metric, value in values.items():
             is_number = isinstance(value, bool | int | float) and math.isfinite(value)
             row.setdefault(metric, []).append(float(value) if is_number else math.nan)
-        if content is not None:
-            self.contents.setdefault(item, str(content))
+        for part, told in content.items():
+            if told is not None:
+                # Some editions of a program write a number as a text.
+                text = json.dumps(told, sort_keys=True, default=str) if isinstance(told, dict) else str(told)
+                known = self.contents.setdefault(item, {}).setdefault(part, set())
+                known.add(hashlib.sha256(text.encode(errors="replace")).hexdigest())
 
     def take(self, part: Log, prefix: str) -> None:
         """Take in another log, whose items get a prefix."""

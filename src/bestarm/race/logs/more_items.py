@@ -39,6 +39,17 @@ class MoreItems:
         return self.runs - self.certified - self.refuted
 
 
+def results_of(study: Study) -> Entries:
+    """All results of a study of pairs, part by part."""
+    parts = zip(*study.storage.entries(study.record.key, 0), strict=True)
+    return Results(study.plan).with_denominators(Entries(*map(np.concatenate, parts)))[0]
+
+
+def copied(decider: Decider) -> Decider:
+    """A copy that goes on by itself."""
+    return copy.deepcopy(decider, {id(part): part for part in (decider.policy.setting, decider._plan)})
+
+
 def items_to_settle(study: Study, items: int, candidate: str, *, seed: int, runs: int) -> MoreItems | None:
     """Simulate `runs` continuations of a study of pairs. None if there are too few items to go by.
 
@@ -47,16 +58,13 @@ def items_to_settle(study: Study, items: int, candidate: str, *, seed: int, runs
     """
     if items < _FEWEST:
         return None
-    parts = zip(*study.storage.entries(study.record.key, 0), strict=True)
-    rows, _ = Results(study.plan).with_denominators(Entries(*map(np.concatenate, parts)))
-    start = study._decider
+    rows, start = results_of(study), study._decider
     if isinstance(start.policy, KernelPolicy):
         start.policy.compile(wait=True)
     limit, found = min(TIMES * items, max(MOST, 2 * items)), []
     for run in range(runs):
         random = np.random.default_rng((seed, run))
-        decider = copy.deepcopy(start, {id(start.policy.setting): start.policy.setting, id(study.plan): study.plan})
-        found.append(_ends(decider, rows, items, limit, random))
+        found.append(_ends(copied(start), rows, items, limit, random))
     more: Floats = np.array([number for number, _ in found])
     answers = [answer for number, answer in found if math.isfinite(number)]
     is_candidate = [answer is not None and study.plan.arm_names[answer] == candidate for answer in answers]

@@ -96,10 +96,15 @@ def pair(
 
 
 def _check_contents(base: Log, new: Log) -> None:
-    shared = base.contents.keys() & new.contents.keys()
-    if other := sorted(item for item in shared if base.contents[item] != new.contents[item]):
-        reason = f"is not the same item in both logs, by its content or target ({len(other):,} such items)"
-        raise InvalidInput("item", other[0], f"{reason}; logs must be of the same items", shown=quoted(other[0]))
+    other = {}
+    for item, known in sorted(base.contents.items()):
+        others = new.contents.get(item, {})
+        if differ := [part for part in known if part in others and known[part] != others[part]]:
+            other[item] = differ[0]
+    if other:
+        item, part = next(iter(other.items()))
+        reason = f"is not the same item in both logs: its {part} differs ({len(other):,} such items)"
+        raise InvalidInput("item", item, f"{reason}; logs must be of the same items", shown=quoted(item))
 
 
 def _refused(lacking: Mapping[str, str], items: int, metrics: Sequence[str]) -> InvalidInput:

@@ -35,16 +35,13 @@ def verdict(gate: LogGate) -> str:
 
 
 def rows(gate: LogGate) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """For each limit: what it says, its verdict, the means or quantiles on exactly these items,
-    the candidate's minus the baseline's (times the factor of the limit), and between what that lies for the population.
+    """For each limit: what it says, its verdict, the means, ratios or quantiles on exactly these items, the candidate's
+    minus the baseline's (times the factor of the limit), and between what that lies for the population.
     """
     for limit, stands, base, ends in zip(gate.limits, gate.standings, gate.baseline, gate.apart, strict=True):
         known = {"holds": "met", "violated": "violated"}.get(stands.verdict or "", "open")
-        if limit.per is not None or limit.noise.is_share:
+        if not limit.relative_to_baseline:
             old, new, low, high = side_by_side(base.mean, stands.mean, stands.low, stands.high)
-            yield label(limit), known, old, new, "", _between(low, high, stands)
-        elif not limit.relative_to_baseline:
-            old, new, low, high = side_by_side(*gate.means(limit.metric), stands.low, stands.high)
             yield label(limit), known, old, new, "", _between(low, high, stands)
         else:
             means = gate.means(limit.metric)
@@ -68,9 +65,9 @@ def notes(gate: LogGate) -> Iterator[str]:
     if gate.more_items is not None:
         yield more_words(gate)
     yield (
-        f"On these {count:,} items themselves nothing is uncertain: the means are those shown. The verdict is about "
-        f"{_POPULATION}: they are taken for a random sample, and neither log's model was made or chosen by its results "
-        "on them."
+        f"On these {count:,} items themselves nothing is uncertain: their figures are those shown. The verdict and the "
+        f"intervals are about {_POPULATION}: they are taken for a random sample, and neither log's model was made or "
+        "chosen by its results on them."
     )
     yield (
         f"Items entered in a random order, drawn before anything was compared; --seed {gate.seed} repeats it. To try "
@@ -141,7 +138,9 @@ def as_json(gate: LogGate) -> str:
 def to_dict(gate: LogGate) -> dict[str, Any]:
     pairs, more = gate.pairs, gate.more_items
     limits = []
-    for limit, stands, base, apart in zip(gate.limits, gate.standings, gate.baseline, gate.apart, strict=True):
+    then = [arm.metrics[1:] for arm in gate.status.arms]
+    all_of = zip(gate.limits, gate.baseline, gate.standings, gate.apart, *then, strict=True)
+    for limit, base, stands, apart, base_then, stands_then in all_of:
         means = gate.means(limit.metric)
         ends = apart if limit.relative_to_baseline else (stands.low, stands.high)
         limits.append(
@@ -151,7 +150,9 @@ def to_dict(gate: LogGate) -> dict[str, Any]:
                 "metric": limit.metric,
                 "means_of_these_items": dict(zip((BASELINE, CANDIDATE), means, strict=True)),
                 "relative": bool(limit.relative_to_baseline),
-                "when_decided": {BASELINE: finite(base.mean), CANDIDATE: finite(stands.mean)},
+                # What the limit is about: a mean, a quantile or a ratio.
+                "of_these_items": {BASELINE: finite(base.mean), CANDIDATE: finite(stands.mean)},
+                "when_decided": {BASELINE: finite(base_then.mean), CANDIDATE: finite(stands_then.mean)},
                 # The limits of the difference to the baseline, if it is relative.
                 "interval": [*map(finite, ends)],
             }

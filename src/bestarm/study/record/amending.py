@@ -22,27 +22,26 @@ NO_RESERVE = (
 )
 
 
-def extended(plan: Plan, more: Mapping[str, float | None], hours: float = 0.0) -> Plan:
-    """The plan with a larger budget, of a study that began so many hours ago."""
+def extended(plan: Plan, more: Mapping[str, float | None], spent: Mapping[str, float]) -> Plan:
+    """The plan with a larger budget, or with a first one beyond what has been `spent`, of which hours pass by
+    themselves."""
     given = {name: _more(name, number) for name, number in more.items() if number is not None}
     if not given:
         raise InvalidInput(f"{', '.join(UNITS)}: say by how much to extend the budget")
-    if plan.budget is None:
-        name, number = next(iter(given.items()))
-        raise InvalidInput(name, number, "the study has no budget to extend: it goes on until it has its answer")
-    present = plan.budget.amounts
+    present = spent if plan.budget is None else plan.budget.amounts
     for name, number in given.items():
         if name not in present:
             raise InvalidInput(name, number, f"the study's budget is one of {' and '.join(present)}; extend that")
-    begun = {"hours": hours}
+    begun = {"hours": spent["hours"]}
     total = {name: max(present[name], begun.get(name, 0.0)) + number for name, number in given.items()}
-    return dataclasses.replace(plan, budget=dataclasses.replace(plan.budget, **total))
+    budget = Budget(**total) if plan.budget is None else dataclasses.replace(plan.budget, **total)
+    return dataclasses.replace(plan, budget=budget)
 
 
 def raised(plan: Plan, budget: Budget) -> Plan:
-    """The plan with a budget at least this large, in the same units."""
+    """The plan with a budget at least this large, in the same units; with this one, if it has none."""
     if plan.budget is None:
-        return plan
+        return dataclasses.replace(plan, budget=budget)
     present, asked = plan.budget.amounts, budget.amounts
     total = {name: max(present[name], asked[name]) for name in present if name in asked}
     return dataclasses.replace(plan, budget=dataclasses.replace(plan.budget, **total))
@@ -92,11 +91,11 @@ def with_reserve(plan: Plan, share: float) -> Plan:
 def changed_words(before: Plan, after: Plan) -> str:
     """What an amendment changes, for the log."""
     said = []
-    if before.budget is not None and after.budget is not None:
+    if after.budget is not None:
         for name in UNITS:
-            old, new = getattr(before.budget, name), getattr(after.budget, name)
+            old, new = getattr(before.budget, name, None), getattr(after.budget, name)
             if old != new:
-                said.append(f"budget: {_figure(new)} {name} instead of {_figure(old)}")
+                said.append(f"budget: {_figure(new)} {name} instead of {'none' if old is None else _figure(old)}")
     if before.reserve != after.reserve:
         said.append(f"reserve: {exact(after.reserve)} instead of {exact(before.reserve)}")
     for arm in after.arms[len(before.arms) :]:
@@ -120,7 +119,8 @@ def is_amended(plan: Plan, start: Plan) -> bool:
 
 
 def unamended(plan: Plan, start: Plan) -> Plan:
-    """The plan without the arms that came later, none retired, and with a budget as large as that of `start`."""
+    """The plan without the arms that came later, none retired, and with the budget of `start`, unless both have one in
+    other units."""
     arms = tuple(dataclasses.replace(arm, retired=False) for arm in plan.arms if not arm.added)
-    is_sized = plan.budget and start.budget and plan.budget.amounts.keys() == start.budget.amounts.keys()
-    return dataclasses.replace(plan, arms=arms, budget=start.budget if is_sized else plan.budget)
+    is_other = plan.budget and start.budget and plan.budget.amounts.keys() != start.budget.amounts.keys()
+    return dataclasses.replace(plan, arms=arms, budget=plan.budget if is_other else start.budget)

@@ -30,7 +30,8 @@ function knownWords(status) {
   if (status.known) return sentence(`${status.known}.`, [status.leader]);
   // What is worse is out only once that which it is worse than is certain to be feasible.
   const worse = isVoid(status) ? 0 : status.arms.filter((arm) => arm.verdict === "worse").length;
-  const open = worse ? `No ${nounOf(status).one} is out yet. ${count(worse)} ${worse === 1 ? "is" : "are"} worse than another, of which it is not certain yet that it is feasible.` : "Nothing is certain yet.";
+  const than = status.tolerance ? "not better than another by more than the tolerance" : "worse than another";
+  const open = worse ? `No ${nounOf(status).one} is out yet. ${count(worse)} ${worse === 1 ? "is" : "are"} ${than}, of which it is not certain yet that it is feasible.` : "Nothing is certain yet.";
   return certainWords(status).trim() || (status.tests ? open : "Nothing yet: there are no results.");
 }
 
