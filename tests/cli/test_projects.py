@@ -75,7 +75,7 @@ def test_a_backup_is_restored_into_another_project(bestarm: Program) -> None:
     assert (ended.code, "--project: is only for a backup" in ended.err) == (2, True), ended
 
 
-def test_tokens_grant_roles_in_projects(bestarm: Program, tmp_path: Path) -> None:
+def test_tokens_grant_roles_in_projects(bestarm: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, project in (("a1", "lab-a"), ("b1", "lab-b")):
         works(bestarm, "new", "dose.toml", "--name", name, "--project", project)
     made = bestarm("token", "create", "ann", "--role", "manage@lab-a", "--role", "read@lab-b")
@@ -89,6 +89,10 @@ def test_tokens_grant_roles_in_projects(bestarm: Program, tmp_path: Path) -> Non
         "in the project lab-a",
         "in the project lab-b",
     ]
+    monkeypatch.setattr("bestarm.cli.shared.audit.MOST_LINES", 2)
+    table = bestarm("log", "--audit")
+    assert table.err == f"the newest 2 of {len(audit)} lines; --last N shows more, --json-lines all\n"
+    assert [name in table.out for name in ("ann", "bob", "a1", "b1")] == [True, True, False, False]
     with running("s.db", tokens=True) as url:
         by_ann, by_bob = (functools.partial(bestarm, BESTARM_DB=url, BESTARM_TOKEN=token) for token in (ann, bob))
         assert [row["study"] for row in json.loads(works(by_ann, "list", "--json"))] == ["a1", "b1"]

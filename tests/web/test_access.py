@@ -154,6 +154,9 @@ def test_addresses_that_others_can_reach_need_a_token() -> None:
         # Those of the database do as well.
         check_access("127.0.0.1", None, *options, tokens=True)
     check_access("127.0.0.1", None, ["localhost"])
+    for name in ("https://lab.example/", "a b", ""):
+        with pytest.raises(ba.InvalidInput, match=r"^allow-host = .* must be a host name or an address"):
+            check_access("127.0.0.1", TOKEN, [name])
     for token in ("short", "with space in it, long", "ungültig-aber-lang-genug"):
         with pytest.raises(ba.InvalidInput, match="token: must have at least 16"):
             check_access("127.0.0.1", token)

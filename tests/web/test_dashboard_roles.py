@@ -43,7 +43,7 @@ def test_only_what_a_role_allows_is_offered(visit: Visit, tmp_path: Path, role: 
         assert page.get_by_text("your token is read-only").is_visible() is (role == "read")
         # The token says who it is; nothing is asked.
         assert page.get_by_label("Your name").count() == 0
-        assert page.locator(".asking", has_text="ann by your token").is_visible() is (role != "read")
+        assert page.locator(".asking", has_text="ann as you are signed in").is_visible() is (role != "read")
         if role == "work":
             page.get_by_role("button", name="Ask for tests").click()
             page.locator(".flight .cell").nth(1).wait_for()

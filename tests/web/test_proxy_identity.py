@@ -165,6 +165,7 @@ def test_options_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         (*proxied, "--proxy-role", "lab=work"): "proxy-role = 'lab=work': needs --proxy-groups-header",
         (*proxied, "--proxy-groups-header", GROUPS): f"proxy-groups-header = '{GROUPS}': needs a role for a group",
         ("--trusted-proxies", "127.0.0.1", "--proxy-user-header", "a b"): "proxy-user-header = 'a b': must be the name",
+        ("--trusted-proxies", "127.0.0.1", "--proxy-user-header", "authorization"): "a header that only the proxy sets",
     }.items():
         ended = bestarm(*serve, *words, cwd=tmp_path)
         assert ended.code == 2, ended

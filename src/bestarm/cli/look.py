@@ -256,7 +256,10 @@ def log(
         str | None, typer.Argument(metavar="STUDY", help="The study's name; with --audit all studies by default.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option(metavar="N", help="How many events, the newest.", show_default="50, in an audit all")
+        int | None,
+        typer.Option(
+            metavar="N", help="How many events, the newest.", show_default="50, in an audit 1,000, as JSON all"
+        ),
     ] = None,
     audit: Annotated[
         bool, typer.Option("--audit", help="Who did what, a line for each request with its tests.")

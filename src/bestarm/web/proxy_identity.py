@@ -17,6 +17,8 @@ EVERYBODY = "work"
 """The role of all users whom the proxy lets in, unless roles are stated."""
 
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
+_OF_CLIENTS = {"authorization", "cookie", "host", "idempotency-key", "origin", "user-agent"}
+"""Headers that proxies pass on as they come."""
 
 
 class ProxyIdentity:
@@ -84,4 +86,6 @@ _NO_GROUPS = ("proxy-groups-header", "needs a role for a group, such as --proxy-
 def _check_header(field: str, name: str) -> str:
     if not _HEADER.fullmatch(name):
         raise InvalidInput(field, name, "must be the name of a header, such as X-Forwarded-User")
+    if name.lower() in _OF_CLIENTS:
+        raise InvalidInput(field, name, "must be a header that only the proxy sets, such as X-Forwarded-User")
     return name

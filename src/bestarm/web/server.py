@@ -7,6 +7,7 @@ import ctypes
 import gc
 import logging
 import math
+import re
 import socket
 import sys
 import threading
@@ -28,6 +29,7 @@ from bestarm.web.protocol import ACCEPTED_AT_ONCE, Connections
 from bestarm.web.proxies import TrustedProxies, check_root_path
 from bestarm.web.proxy_identity import ProxyIdentity
 
+_HOST_NAME = re.compile(r"[\w.:-]+")
 _SHORTEST_TOKEN = 16
 _QUEUE = 2048
 """Connections that wait to be accepted."""
@@ -51,6 +53,9 @@ def check_access(
     if is_proxied and not proxies:
         reason = "needs --trusted-proxies, the address of the proxy that sets it"
         raise InvalidInput("proxy-user-header", UNSTATED, reason)
+    for name in allowed_hosts:
+        if not _HOST_NAME.fullmatch(name):
+            raise InvalidInput("allow-host", name, "must be a host name or an address, such as lab.example")
     if token is None:
         if tokens or is_proxied:
             return

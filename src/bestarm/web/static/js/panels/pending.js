@@ -38,7 +38,7 @@ function askingForm(context, complain, onAsked) {
   const days = h("input", { id: newId("days"), inputmode: "decimal", placeholder: "no limit", class: "tiny", autocomplete: "off" });
   const ask = h("button", { id: "ask", class: "primary" }, blocks ? `Ask for the next ${blocks.name}` : "Ask for tests");
   const asking = h("form", { class: "inline asking", "data-needs": "work" },
-    tokenName() ? h("p", { class: "field" }, h("span", { class: "label" }, "Your name"), h("span", { class: "as-typed" }, named(tokenName()), h("span", { class: "muted small" }, " by your token")))
+    tokenName() ? h("p", { class: "field" }, h("span", { class: "label" }, "Your name"), h("span", { class: "as-typed" }, named(tokenName()), h("span", { class: "muted small" }, " as you are signed in")))
       : h("div", { class: "field" }, h("label", { for: who.id }, "Your name"), who),
     blocks ? null : h("div", { class: "field" }, h("label", { for: number.id }, "How many"), number),
     h("div", { class: "field" }, h("label", { for: days.id }, "Back in (days)"), days),
