@@ -148,6 +148,11 @@ def test_where_every_run_was_stopped_nothing_is_known() -> None:
     assert "measured 1x, interval ? to ?" in next(limit_lines(gate))
     only_new = race(in_proportion({"a": 2.9, "b": 21.0}, 0.001), ["a", "b"], **how)
     assert limits_found(only_new)[0].interval.endswith(" or more")
+    how |= {"at_most": ["time=baseline+5ms"]}
+    assert [limit.interval for limit in limits_found(race(draw, ["a", "b"], **how))] == ["unknown"]
+    only_new = race(in_proportion({"a": 2.9, "b": 21.0}, 0.001), ["a", "b"], **how)
+    assert limits_found(only_new)[0].interval.endswith(" or more")
+    assert next(limit_lines(only_new)).endswith(" to ?")
 
 
 def test_a_quicker_command_that_may_be_over_a_limit_is_no_equal() -> None:

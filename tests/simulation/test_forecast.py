@@ -165,7 +165,7 @@ def test_a_budget_ends_studies_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert result.unfinished >= 5
     assert (result.tests.max(), result.cost.max(), result.max_tests) == (300, 300.0, 400)
     command(plan, runs=10, json=False)
-    assert "no answer when their budget was spent: 400 tests or a cost of 300" in words(capsys)
+    assert "no answer after 400 tests or a cost of 300" in words(capsys)
 
 
 def test_no_feasible_arm() -> None:
@@ -310,7 +310,7 @@ def test_command_says_what_is_unfinished_or_infinite(
 def test_a_budget_cuts_off_cost_as_well_and_is_named_as_the_reason() -> None:
     text = str(forecast(tied().with_budget(tests=100), runs=10))
     assert text.count("more than 100, more than 100") == 2
-    assert "10 of 10 had no answer when their budget was spent: 100 tests. They count as ended there" in text
+    assert "10 of 10 had no answer after 100 tests. They count as ended there" in text
     assert "tie" not in text.split("had no answer")[1]
 
 

@@ -107,7 +107,7 @@ def _found(result: RaceResult, name: str, place: int) -> LimitFound:
     limit, stands = result.question.limits[place - 1], arms[name].metrics[place]
     base = arms[result.question.baseline].metrics[place] if result.question.baseline in arms else None
     is_known = result.found != "void" and not _is_doubted(result, limit)
-    ratio, ends = None, Interval(stands.low, stands.high) if is_known else None
+    ratio, ends = None, known_of(result, name, limit, stands.low, stands.high) if is_known else None
     if limit.is_relative and not limit.margin and base is not None:
         ratio = ratio_to(result, stands, base, limit)
         ends = None if ratio is None else ratio_interval_of(result, name, place)
@@ -149,11 +149,12 @@ def ratio_interval_of(result: RaceResult, name: str, place: int) -> Interval | N
     ends = (rejects, float(levels.certifying[arm]))
     # A limit from below is certified by the lower end, and refuted by the upper one.
     found = ratio_interval(own, base, limit.value, *(ends if limit.side == "at_most" else reversed(ends)))
-    if found is None or limit.metric != "time":
-        return found
-    # Runs that were stopped would have taken longer.
-    low, high = (
-        (-math.inf if result.stopped(baseline) else found.low),
-        (math.inf if result.stopped(name) else found.high),
-    )
-    return Interval(low, high)
+    return None if found is None else known_of(result, name, limit, *found)
+
+
+def known_of(result: RaceResult, name: str, limit: Limit, low: float, high: float) -> Interval:
+    """What is known of an interval that rests on symmetry: runs that were stopped would have taken longer."""
+    if limit.metric != "time" or not limit.is_relative or limit.metric not in result.question.symmetric:
+        return Interval(low, high)
+    is_open = result.question.baseline is not None and result.stopped(result.question.baseline)
+    return Interval(-math.inf if is_open else low, math.inf if result.stopped(name) else high)

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from bestarm.answer import Difference, void_words
 from bestarm.noises.shares import Share
 from bestarm.race.limits import SHARES, Limit, Metric, size_words, time_words
-from bestarm.race.limits_found import limit_verdict, multiple, ratio_interval_of, ratio_to
+from bestarm.race.limits_found import known_of, limit_verdict, multiple, ratio_interval_of, ratio_to
 from bestarm.race.pauses import beyond_cutoff, command_on, cutoff_words, noun_for_pauses
 from bestarm.race.plans import CANDIDATE, Question
+from bestarm.race.ratios import Interval
 from bestarm.race.result import LIKE_THESE, RaceResult
 from bestarm.race.runs import Run
 from bestarm.texts import listed
@@ -223,14 +224,17 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
                     counted = f" (less than {size_words(floor)} counts as that)"
             if limit.margin and stands.threshold is not None:
                 counted += f" ({words(stands.threshold)})"
-            mean, ends = stands.mean, (stands.low, stands.high)
+            mean, ends = stands.mean, known_of(result, arm.name, limit, stands.low, stands.high)
             ratio = None
             if limit.is_relative and not limit.margin and baseline is not None:
                 ratio = ratio_to(result, stands, baseline.metrics[place], limit)
             if ratio is not None:
                 # Where no interval of the ratio is known, the baseline's mean is taken as it was measured.
                 scale, words = stands.mean / ratio, multiple
-                mean, ends = ratio, ratio_interval_of(result, arm.name, place) or (ends[0] / scale, ends[1] / scale)
+                mean, ends = (
+                    ratio,
+                    ratio_interval_of(result, arm.name, place) or Interval(ends.low / scale, ends.high / scale),
+                )
             measured, low, high = (words(number) if math.isfinite(number) else "?" for number in (mean, *ends))
             found = limit_verdict(result, limit, stands)
             interval = f"interval{_without_pauses(result, arm.name, limit)} {low} to {high}"

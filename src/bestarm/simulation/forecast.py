@@ -299,14 +299,11 @@ def forecast_words(result: Forecast) -> str:
     half, most = _within(result, 0.5, result.median_tests), _within(result, 0.9, result.p90_tests)
     words = f"Half of such studies end within {half} tests, 9 in 10 within {most}."
     if result.unfinished:
-        plan, means = result.plan, "the means are too low"
-        after = f"after {limit_words(plan, result.max_tests)} and were given up, as happens near a tie or a threshold"
-        if plan.budget is not None:
-            means = "without a budget the means would be larger"
-            after = f"when their budget was spent: {plan.budget.words(plan.blocks)}"
-        words += (
-            f" {result.unfinished:,} of {result.runs:,} had no answer {after}. They count as ended there, so {means}."
-        )
+        limit, why, means = limit_words(result.plan, result.max_tests), "", "with more the means would be larger"
+        if result.plan.budget is None:
+            why, means = " and were given up, as happens near a tie or a threshold", "the means are too low"
+        words += f" {result.unfinished:,} of {result.runs:,} had no answer after {limit}{why}."
+        words += f" They count as ended there, so {means}."
     if math.isnan(result.lower_bound):
         words += " The lower bound is not computed; `bestarm theory` says why."
     return words
