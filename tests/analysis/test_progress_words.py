@@ -47,7 +47,7 @@ def outlook(answers: dict[str, float], median: float = 718.0, most: float = 1270
 def test_a_running_study() -> None:
     status = status_of(plan(), 120)
     lines = dict(progress_lines(status))
-    assert list(lines) == ["known", "open", "evidence", "forecast"]
+    assert list(lines) == ["known", "open", "evidence", "estimate"]
     assert lines["known"].startswith("With 95% confidence")
     assert "a against b: about" in lines["open"]
     assert lines["evidence"].endswith(f"{math.floor(100 * status.progress)}% of the evidence needed")
@@ -78,7 +78,7 @@ def test_before_results_and_after_the_end() -> None:
     spent = status_of(plan(budget=120), 1000)
     assert [name for name, _ in progress_lines(spent)] == ["open", "evidence", "lacking"]
     lacking = dict(progress_lines(spent, outlook({"b": 1.0})))["lacking"]
-    assert lacking == "about 720 tests to go (9 in 10: at most 1,300), once the budget is raised"
+    assert lacking == "with a larger budget: about 720 tests to go (9 in 10: at most 1,300)"
     assert str(spent).startswith("bench: the budget is spent and no answer is certified; b leads; with 95% confidence")
     assert "confidence" not in str(spent).replace("with 95% confidence", "")
 

@@ -55,16 +55,22 @@ class Outlook:
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in data.items()}
 
 
-def outlook_lines(outlook: Outlook, name: str = "forecast", more: str = "") -> Lines:
-    """How many tests remain, followed by `more`, and what the answer is likely to be."""
+ABOUT_FORECASTS = (
+    "Continuations are simulated from here on, in worlds that the results leave possible. The "
+    "forecasts are calibrated: half of simulated studies, and 9 in 10, ended within them."
+)
+
+
+def outlook_lines(outlook: Outlook) -> Lines:
+    """How many tests remain, and what the answer is likely to be."""
     likely = [("likely", answers_words(outlook))] if outlook.state == "simulated" else []
-    return [(name, f"{to_go_words(outlook)}{more}"), *likely]
+    return [("forecast", to_go_words(outlook)), *likely]
 
 
 def to_go_words(outlook: Outlook) -> str:
     """How many tests remain, as simulated."""
     if outlook.state == "too early":
-        return "too early to say: there are only a few results of each metric"
+        return "too early to say, as there are only a few results of each metric"
     if math.isinf(outlook.median_tests):
         return (
             "no end in sight: two are almost tied, a mean is almost on its threshold, or the budget is too small; a "

@@ -41,6 +41,7 @@ table.many small { white-space: normal }
 """
 
 MOST_ROWS = 12
+_TO_COME = ("budget", "forecast", "estimate")
 
 MOST_COLUMNS = 4
 """With more metrics than this a table is too wide for a page of paper: each arm is a block, in which they wrap."""
@@ -110,7 +111,8 @@ def first_page(plan: Plan, status: Status, counted: int) -> str:
     """What it took, `counted` being the tests that count, what is still to come, and a table of the first arms."""
     facts = [f"Tests: {took_words(plan, counted, status.tests)}. Cost: {status.cost:,.6g}."]
     if status.state not in DECIDED:
-        facts += [f"{text[0].upper()}{text[1:]}." for name, text in progress_lines(status) if name == "forecast"]
+        lines = dict(progress_lines(status))
+        facts += [f"{name.capitalize()}: {lines[name]}." for name in _TO_COME if name in lines]
     facts += [f"{status.unasked}."] if status.unasked else []
     if status.tests:
         facts.append(f"Health of the data: {status.health.through('file')}".rstrip(".") + ".")

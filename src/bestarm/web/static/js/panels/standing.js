@@ -37,8 +37,13 @@ function knownWords(status) {
 /** Whether it can be simulated how the study goes on: that takes a result of every metric of every arm. */
 const isForeseeable = (status) => status.arms.every((arm) => arm.metrics.every((metric) => metric.tests > 0));
 
-/** How long it will take. */
+/** How long it will take, and what the budget leaves. */
 function durationWords(status, forecast) {
+  const left = status.budget_left ? ` The budget leaves ${status.budget_left}.` : "";
+  return [...forecastWords(status, forecast), left];
+}
+
+function forecastWords(status, forecast) {
   const { plan } = status;
   if (isDecided(status)) return [`It took ${plural(status.tests, "test")}, at a cost of ${number(status.cost)}.`];
   if (status.state === "budget_spent") {
