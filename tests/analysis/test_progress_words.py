@@ -113,6 +113,20 @@ def test_what_simulated_continuations_end_with(answers: dict[str, float], words:
     assert words in outlook(answers)._repr_html_()
 
 
+def test_what_stops_at_the_budget_is_said_to() -> None:
+    some = dataclasses.replace(outlook({"a": 0.73}, 96.0, math.inf), at_budget=0.27)
+    assert to_go_words(some) == "about 96 tests to go (9 in 10: more than the budget leaves)"
+    stop = "27 stop at the budget without an answer"
+    assert answers_words(some) == f"73 of 100 simulated continuations end with a, {stop}"
+    most = dataclasses.replace(outlook({}, math.inf, math.inf), at_budget=1.0)
+    assert to_go_words(most) == "probably more tests to go than the budget leaves"
+    assert answers_words(most) == "100 of 100 simulated continuations stop at the budget without an answer"
+    one = dataclasses.replace(most, runs=1)
+    assert answers_words(one) == "1 of 1 simulated continuations stops at the budget without an answer"
+    both = dataclasses.replace(outlook({"a": 0.3}), at_budget=0.2)
+    assert answers_words(both).endswith("end with a, 50 without an answer, 20 stop at the budget without an answer")
+
+
 def test_tests_to_go() -> None:
     assert to_go_words(outlook({}, 718.0, math.inf)) == "about 720 tests to go (1 in 10: far more)"
     assert to_go_words(outlook({}, math.inf, math.inf)).startswith("no end in sight: ")
