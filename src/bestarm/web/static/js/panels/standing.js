@@ -45,7 +45,11 @@ function durationWords(status, forecast) {
 
 function forecastWords(status, forecast) {
   const { plan } = status;
-  if (isDecided(status)) return [`It took ${plural(status.tests, "test")}, at a cost of ${number(status.cost)}.`];
+  if (isDecided(status)) {
+    const { tests, cost } = status.conclusion ?? status;
+    const after = status.tests > tests ? `; ${count(status.tests - tests)} more came after the decision` : "";
+    return [`It took ${plural(tests, "test")}, at a cost of ${number(cost)}${after}.`];
+  }
   if (status.state === "budget_spent") {
     const lacks = lacking(status);
     return ["The budget is spent.", lacks === null ? "" : ` The open questions lack about ${plural(roughly(lacks), "more test", "more tests")}.`];
