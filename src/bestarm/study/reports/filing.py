@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from bestarm.analysis.status.blocks import about_means
 from bestarm.analysis.status.status import Status
 from bestarm.analysis.status.tests_made import after_words
 from bestarm.answer import DECIDED, Answer, counted_tests
@@ -295,4 +296,5 @@ def _appendix(study: Asking, record: _Record) -> str:
     if record.tests > len(rows):
         cut = f"The first {len(rows):,} of {record.tests:,} tests. All are in the export: bestarm export STUDY."
     title = "<h2 class=appendix>Appendix: every result</h2>\n"
-    return f"{title}{_paragraph(cut, 'small') if cut else ''}{_table(heads, rows, 'words raw', plan.item_word)}"
+    notes = "".join(_paragraph(note, "small") for note in (cut, about_means(plan)) if note)
+    return f"{title}{notes}{_table(heads, rows, 'words raw', plan.item_word)}"

@@ -8,6 +8,7 @@ from html import escape
 
 from bestarm.analysis.standing.arms import VERDICTS, ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import relation, statistic, subject
+from bestarm.analysis.status.blocks import about_means
 from bestarm.analysis.status.status import Status, progress_lines
 from bestarm.analysis.status.tests_made import after_words
 from bestarm.answer import DECIDED, counted_tests
@@ -144,7 +145,7 @@ def _table(plan: Plan, status: Status) -> str:
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
     titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
     cut = f"The first {len(rows)} of {plan.noun.counted(len(status.arms))}." if len(rows) < len(status.arms) else ""
-    notes = [cut, not_to_quote(plan) if any("*" in marks[row.name] for row in rows) else ""]
+    notes = [cut, about_means(plan), not_to_quote(plan) if any("*" in marks[row.name] for row in rows) else ""]
     titles = f"<th>{escape(plan.noun.one)}</th><th class=words>verdict</th>{titles}"
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody>"
     below = "".join(f'<p class="small">{escape(note)}</p>\n' for note in notes if note)
