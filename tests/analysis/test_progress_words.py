@@ -47,7 +47,7 @@ def outlook(answers: dict[str, float], median: float = 718.0, most: float = 1270
 def test_a_running_study() -> None:
     status = status_of(plan(), 120)
     lines = dict(progress_lines(status))
-    assert list(lines) == ["known", "open", "evidence", "forecast"]
+    assert list(lines) == ["known", "open", "evidence", "estimate"]
     assert lines["known"].startswith("With 95% confidence")
     assert "a against b: about" in lines["open"]
     assert lines["evidence"].endswith(f"{math.floor(100 * status.progress)}% of the evidence needed")
@@ -78,7 +78,7 @@ def test_before_results_and_after_the_end() -> None:
     spent = status_of(plan(budget=120), 1000)
     assert [name for name, _ in progress_lines(spent)] == ["open", "evidence", "lacking"]
     lacking = dict(progress_lines(spent, outlook({"b": 1.0})))["lacking"]
-    assert lacking == "about 720 tests to go (9 in 10: at most 1,300), once the budget is raised"
+    assert lacking == "with a larger budget: about 720 tests to go (9 in 10: at most 1,300)"
     assert str(spent).startswith("bench: the budget is spent and no answer is certified; b leads; with 95% confidence")
     assert "confidence" not in str(spent).replace("with 95% confidence", "")
 
@@ -111,6 +111,20 @@ def test_what_simulated_continuations_end_with(answers: dict[str, float], words:
     assert answers_words(outlook(answers)) == words
     assert words in str(outlook(answers))
     assert words in outlook(answers)._repr_html_()
+
+
+def test_what_stops_at_the_budget_is_said_to() -> None:
+    some = dataclasses.replace(outlook({"a": 0.73}, 96.0, math.inf), at_budget=0.27)
+    assert to_go_words(some) == "about 96 tests to go (9 in 10: more than the budget leaves)"
+    stop = "27 stop at the budget without an answer"
+    assert answers_words(some) == f"73 of 100 simulated continuations end with a, {stop}"
+    most = dataclasses.replace(outlook({}, math.inf, math.inf), at_budget=1.0)
+    assert to_go_words(most) == "probably more tests to go than the budget leaves"
+    assert answers_words(most) == "100 of 100 simulated continuations stop at the budget without an answer"
+    one = dataclasses.replace(most, runs=1)
+    assert answers_words(one) == "1 of 1 simulated continuations stops at the budget without an answer"
+    both = dataclasses.replace(outlook({"a": 0.3}), at_budget=0.2)
+    assert answers_words(both).endswith("end with a, 50 without an answer, 20 stop at the budget without an answer")
 
 
 def test_tests_to_go() -> None:

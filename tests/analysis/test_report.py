@@ -100,6 +100,8 @@ def test_the_policy_says_what_its_intervals_are() -> None:
     fresh = ba.Study.create(problem(policy="certify"), storage=":memory:")
     text = text_of(study_report(fresh, forecast=False))
     assert "reaches the level that decides: 1 : 60, and 1 : 120 that a constraint is violated." in text
+    # The evidence in the reason of an arm that is out is of both constraints, and is compared with another level.
+    assert "all constraints together, their weighted mean: it had to reach 1 : 60." in text
     fresh = ba.Study.create(problem(policy="racing", bound="mixture"), storage=":memory:")
     text = text_of(study_report(fresh, forecast=False))
     assert "at once with probability 95% (confidence bound mixture); they are what decides." in text

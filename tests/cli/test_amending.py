@@ -52,7 +52,7 @@ def test_a_spent_budget_says_what_is_lacking(bestarm: Program) -> None:
         rows = [f"{test['id']},{'0.4' if test['metric'] == 'efficacy' else '1'}" for test in asked]
         works(bestarm, "tell", "dose", "--csv", "-", stdin="\n".join(["test,value", *rows]).encode())
     said = works(bestarm, "status", "dose", "--forecast")
-    assert "\nlacking: about " in said
+    assert "\nlacking: with a larger budget: about " in said
     assert "simulated continuations end with" in said
 
 

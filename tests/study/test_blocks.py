@@ -20,6 +20,7 @@ from tests.lengths import examples
 from tests.study.plates import MEANS, PLATE, block_of, finish, measured, plan
 
 import bestarm as ba
+from bestarm.analysis.status.blocks import about_means
 from bestarm.policies import find_policy
 from bestarm.simulation.engine import Job
 from bestarm.study import Test
@@ -351,4 +352,11 @@ def test_words_of_a_study_are_its_own() -> None:
         with pytest.raises(ba.InvalidInput, match=re.escape(said)):
             tell_results(study, data, "f.csv")
     means = "include what their dishes added: do not subtract them. Recipes are compared by differences within a dish."
-    assert means in study_report(study, forecast=False)
+    of_means = "Each mean is one of dish means, in which a dish counts once, however many tests it has. Means of "
+    page = study_report(study, forecast=False)
+    # On the first page, beside the table with the reasons and above the raw results.
+    assert page.count(means) == page.count(of_means) == 3
+    limits = dataclasses.replace(
+        dish, goal="every feasible", constraints=[ba.at_most("hue", 0.5, noise=ba.Bernoulli())]
+    )
+    assert about_means(limits) == of_means.removesuffix(" Means of ")

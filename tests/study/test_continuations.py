@@ -80,11 +80,27 @@ def test_what_is_left_of_the_budget_is_what_counts() -> None:
         short = simulate_continuations(dataclasses.replace(plan, budget=budget), study, runs=30)
         assert short.median_tests == short.p90_cost == math.inf
         assert short.answers == {}
+        assert short.at_budget == 1.0
         assert short.to_dict()["median_cost"] is None
-    middle = int(free.median_tests)
-    half = simulate_continuations(dataclasses.replace(plan, budget=ba.Budget(tests=made + middle + 1)), study, runs=30)
-    assert half.median_tests == middle
-    assert half.p90_tests == math.inf
+    assert free.at_budget == 0.0
+    # The quantiles are calibrated, the shares are not; what is said of nine in ten does not deny the shares.
+    most = int(free.p90_tests)
+    some = simulate_continuations(dataclasses.replace(plan, budget=ba.Budget(tests=made + most)), study, runs=30)
+    assert 0.1 < some.at_budget < 0.5
+    assert some.at_budget == pytest.approx(1.0 - sum(some.answers.values()))
+    assert some.median_tests == free.median_tests
+    assert some.p90_tests == some.p90_cost == math.inf
+    middle = ba.Budget(tests=made + int(free.median_tests))
+    assert simulate_continuations(dataclasses.replace(plan, budget=middle), study, runs=30).median_tests == math.inf
+
+
+def test_the_budget_is_not_said_to_stop_what_the_simulation_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ba.instance("exp1-c")
+    study, _ = half_way(plan)
+    made = int(study.streams.counts.sum())
+    monkeypatch.setattr("bestarm.study.forecast.continuations.MOST_TESTS", 5)
+    ample = dataclasses.replace(plan, budget=ba.Budget(tests=made + 1000))
+    assert simulate_continuations(ample, study, runs=5).at_budget == 0.0
 
 
 def test_costs_are_those_still_to_come() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.tools.plain_words import avoided_words, read_text
 
 import bestarm as ba
+from bestarm.cli.look import _headlines
 from bestarm.study.reports import filing
 from bestarm.study.reports.report import study_report
 
@@ -45,7 +46,7 @@ def test_every_test_is_accounted_for_with_its_reason(study: ba.Study) -> None:
     study.correct(1, 1.0 if study.log()[-1].metric else 60.0, reason="misread")
     text = read_text(study_report(study, forecast=False))
     results = study.status().tests
-    assert f"This study has {results} tests with a result: that is its number of tests." in text
+    assert f"This study has {results} tests with a result." in text
     assert f"Of {results + 4} tests asked for or entered in all, 1 is given up and 3 are without a result yet." in text
     assert "1 test had a correction" in text
     for what, reason in (("given up", "the well dried"), ("made again", "the plate fell"), ("corrected", "misread")):
@@ -108,3 +109,19 @@ def test_a_test_is_not_given_up_made_again_or_corrected_without_a_reason(reason:
         with pytest.raises(ba.InvalidInput, match=r"^reason = .*: must be stated, for the log and the report"):
             act(second, reason)
     assert study.status().pending == 1
+
+
+def test_what_came_after_the_decision_is_said_in_the_same_words_everywhere(study: ba.Study) -> None:
+    while not study.done:
+        measured(study, 8)
+    answer = study.answer
+    assert answer is not None
+    study.add([("F1", "viability", 60.0)] * 3)
+    more = study.status().tests - answer.tests
+    words = f"after {answer.tests} tests; {more} more came after the decision"
+    assert more >= 3
+    [headline, *_] = _headlines(study, study.status(), None)
+    assert words in headline
+    text = read_text(study_report(study, forecast=False))
+    assert f"Tests: {words.removeprefix('after ')}." in text
+    assert f"This study has {answer.tests + more} tests with a result. It was over {words}." in text

@@ -77,8 +77,15 @@ def later(study: ba.Study) -> None:
     study.add([(first.arm, dict.fromkeys(first.metrics, 1.0), item) for item in items[:5]])
 
 
+def and_more(study: ba.Study) -> None:
+    """Three results that come after the decision."""
+    measure(study)
+    study.add([("150 mg", study.plan.measured[0], 0.6)] * 3)
+
+
 HOPELESS = dataclasses.replace(doses(), constraints=(ba.at_most("adverse event", 0.01, noise=ba.Gaussian(0.05)),))
 SHORT = dataclasses.replace(ba.Plan.of(doses(0.5), name="short"), budget=ba.Budget(tests=180))
+TIGHT = dataclasses.replace(ba.Plan.of(doses(0.5), name="tight"), budget=ba.Budget(tests=185))
 SCENES = {
     "no results": Scene(
         doses(),
@@ -115,6 +122,25 @@ SCENES = {
         noisy,
         "The budget is spent; 150 mg leads",
         ("With 95% confidence", r"about [\d,]+ tests?", "lack about", "No sign", r"bestarm extend '?budget spent"),
+    ),
+    "little budget": Scene(
+        TIGHT,
+        noisy,
+        "150 mg leads",
+        (
+            "With 95% confidence",
+            r"about [\d,]+ tests?",
+            r"^Probably more tests to go than the budget leaves\. .*of 100 simulations stop at the budget without an "
+            r"answer\..* The budget leaves 5 tests\.$",
+            "No sign",
+            "Ask for tests",
+        ),
+    ),
+    "late results": Scene(
+        doses(),
+        and_more,
+        "150 mg is feasible and best",
+        ("150 mg is", "^Nothing", r"It took \d+ tests, at a cost of \d+; \d+ more came after the decision", "", ""),
     ),
     "certified": Scene(
         doses(),

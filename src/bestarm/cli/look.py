@@ -190,11 +190,14 @@ def status(
 
 def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[str]:
     from bestarm.analysis.status.status import status_lines
+    from bestarm.analysis.status.tests_made import after_words
     from bestarm.study import Study
 
     answer = study.answer
     archived = study.record.archived if isinstance(study, Study) else study.archived
-    said = now.headline if answer is None else f"{state_words(now.state, now.guarantee)}. {answer}"
+    after = "" if answer is None else after_words(answer.state, answer.tests, now.tests)
+    conclusion = "" if answer is None else str(answer).replace(answer.headline, f"{answer.headline}{after}", 1)
+    said = now.headline if answer is None else f"{state_words(now.state, now.guarantee)}. {conclusion}"
     yield f"{now.study}{'' if archived is None else ' (archived)'}: {said}"
     for name, text in status_lines(dataclasses.replace(now, health=now.health.through("file")), left):
         yield f"{name}: {text}" if name else text

@@ -78,19 +78,26 @@ def shares_with_reserve(plan: Problem) -> Floats:
 
 
 def levels_in_words(problem: Problem, delta: float) -> str:
-    """What the evidence in one stream must reach, as odds.
+    """What the evidence in one stream must reach, as odds; and what that of several constraints together must, which
+    is what the reason of an arm that is infeasible states.
 
     >>> import bestarm as ba
-    >>> levels_in_words(ba.instance("exp2-k64"), 0.1)
-    '1 : 840, and 1 : 200 that a constraint is violated'
+    >>> print(levels_in_words(ba.instance("exp2-k64"), 0.1).replace(". ", ".\\n"))
+    1 : 840, and 1 : 200 that a constraint is violated.
+    Beside "infeasible" stands the evidence of all constraints together, their weighted mean: it had to reach 1 : 40
     """
     certifying, rejecting = levels_of(problem, delta)
-    words = _range_of_odds(certifying, f"the {problem.noun.one}'s weight")
+    of_arm = f"the {problem.noun.one}'s weight"
+    words = _range_of_odds(certifying, of_arm)
     if not problem.constraints:
         return words
     weights = np.array([constraint.weight for constraint in problem.constraints])
     violated = np.subtract.outer(rejecting, log(weights / weights.sum()))
-    return f"{words}, and {_range_of_odds(violated, 'the weight')} that a constraint is violated"
+    words = f"{words}, and {_range_of_odds(violated, 'the weight')} that a constraint is violated"
+    if len(weights) == 1:
+        return words
+    together = 'Beside "infeasible" stands the evidence of all constraints together, their weighted mean'
+    return f"{words}. {together}: it had to reach {_range_of_odds(rejecting, of_arm)}"
 
 
 def _range_of_odds(levels: Floats, reason: str) -> str:

@@ -57,6 +57,17 @@ class Budget:
 UNITS = tuple(field.name for field in dataclasses.fields(Budget))
 
 
+def left_words(budget: Budget, tests: int, cost: float, made: int, blocks: Blocks | None = None) -> str:
+    """What is left of tests, cost and blocks, in words, after so many; empty if none of these is limited.
+
+    >>> left_words(Budget(tests=30, cost=9.5, hours=1.0), 24, 2.4, 0)
+    '6 tests or a cost of 7.1'
+    """
+    spent = {"tests": tests, "cost": cost, "blocks": made}
+    left = {name: max(number - spent[name], 0) for name, number in budget.amounts.items() if name in spent}
+    return " or ".join(amount_words(name, float(f"{number:.10g}"), blocks) for name, number in left.items())
+
+
 def amount_words(name: str, number: float, blocks: Blocks | None = None) -> str:
     """So many tests, blocks or hours, or such a cost.
 

@@ -290,8 +290,8 @@ class Race:
             rng.shuffle(names)
             for name in names:
                 [run] = self._machines.each(functools.partial(self._commands.run, name, self._timeout)).values()
-                self._counting.check(name, run, "a run after the answer")
                 self._run_log.add_later(name, run)
+                self._counting.check(name, run, f"run {self._run_log.made[name]}")
             if watch is not None:
                 watch(study, self._run_log)
 

@@ -200,7 +200,10 @@ class DataHealth(BaseModel):
 
 @_fields_of(Outlook)
 class Forecast(BaseModel):
-    """Tests and cost still to come; null where the simulation or the budget ended first, or it is too early to say."""
+    """Tests and cost still to come; null where the simulation or the budget ended first, or it is too early to say.
+
+    `at_budget` is the share of simulated studies that the budget ended without an answer.
+    """
 
 
 class ResultWords(BaseModel):

@@ -1,6 +1,7 @@
 """About how many tests a study still takes, from its open certificates alone; nothing is simulated.
 
-Where continuations are simulated, their number is shown instead. Neither exceeds what items and budget leave.
+Where continuations are simulated, their number is shown instead. Neither exceeds what items leave. A budget limits
+only what is tested, not what an answer takes.
 """
 
 from __future__ import annotations
@@ -18,32 +19,20 @@ from bestarm.problem import Plan
 
 
 def most_to_come(plan: Plan, policy: Policy, found: Findings) -> float:
-    """The most tests that items and budget leave; infinite if neither limits them."""
-    left = _budget_left(plan, policy)
+    """The most tests that items leave; infinite if there is no limit."""
     places = policy.places_of()
     if places is None:
-        return left
+        return math.inf
     # Arms that are out are not tested, unless others are compared with them.
     is_tested = ~found.excluded | np.array([name == plan.baseline for name in plan.arm_names])
     heads = [bundle[0] for bundle in plan.bundles]
-    return float(min(left, (places - policy.tests[is_tested][:, heads]).sum()))
+    return float((places - policy.tests[is_tested][:, heads]).sum())
 
 
 def _places(policy: Policy) -> Ints | None:
     """By metric: how often it can be measured; None if there is no limit."""
     found = [policy.places_of(metric) for metric in range(policy.metrics)]
     return None if None in found else np.array(found, np.int64)
-
-
-def _budget_left(plan: Plan, policy: Policy) -> float:
-    """In tests; infinite without a budget, and where it is spent: then what is lacking is shown."""
-    if plan.budget is None:
-        return math.inf
-    tests, cost = policy.spent
-    by_cost = (plan.max_cost - cost) / float(plan.arm_costs[:, [bundle[0] for bundle in plan.bundles]].min())
-    by_tests = math.inf if plan.budget.tests is None else plan.budget.tests - tests
-    left = min(by_tests, math.ceil(by_cost) if by_cost < math.inf else by_cost)
-    return left if left > 0.0 else math.inf
 
 
 def capped(policy: Policy, certificates: Sequence[OpenCertificate], most: float) -> list[OpenCertificate]:
@@ -85,15 +74,13 @@ def in_whole_blocks(
     assert plan.blocks is not None
     places = plan.blocks.size
     size = policy.spent[0] / policy.blocks_made if policy.blocks_made else float(places)
-    left = plan.max_blocks - policy.blocks_made
-    most = min(_budget_left(plan, policy), size * left if left > 0 else math.inf)
 
     def tests(some: Sequence[OpenCertificate]) -> float:
         lacking = _lacking(policy, some)
         # If there are more arms than places, each is in some of the blocks only.
         kinds = sum(float(lacking[:, bundle].max(axis=1).sum()) for bundle in map(list, plan.bundles))
         blocks = max(float(lacking.max()), kinds * _unlisted(found, some) / places, 1.0)
-        return min(float(np.ceil(blocks)) * size, most)
+        return float(np.ceil(blocks)) * size
 
     return [one._replace(tests=tests([one])) for one in certificates], tests(certificates)
 

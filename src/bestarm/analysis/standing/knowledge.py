@@ -36,8 +36,8 @@ class OpenQuestion:
     `holds`: whether `metric` of `arm` stays on the right side of its threshold. `rival`: whether `arm` is worse than
     `against`, the leader, or infeasible. `infeasible`: whether `arm` violates a constraint, as long as no arm looks
     feasible; `metric` is then the likeliest one. `share` is how much evidence there is of what is needed, from 0 to 1,
-    and `tests` about how many more tests it takes, at most as many as items and budget leave; infinite if the measured
-    means point the other way.
+    and `tests` about how many more tests it takes, at most as many as items leave; infinite if the measured means
+    point the other way. A budget may end first.
 
     >>> print(OpenQuestion("holds", "150 mg", "infection", None, 0.4, 418.0))
     infection of 150 mg: about 420 tests

@@ -31,13 +31,17 @@ def on_blocks(blocks: Blocks, noun: Noun) -> str:
 
 
 def about_means(plan: Plan) -> str:
-    """What stands beside means, where those of two arms must not be subtracted. Empty elsewhere."""
-    compared = _compared(plan)
-    if plan.blocks is None or not compared:
+    """What stands beside means in blocks: what they are of, and which must not be subtracted. Empty elsewhere."""
+    if plan.blocks is None:
         return ""
-    metrics, blocks = listed([*dict.fromkeys(part.metric for part in compared)]), Noun.of(plan.blocks.name)
+    blocks = Noun.of(plan.blocks.name)
+    weighting = f"Each mean is one of {blocks.one} means, in which {blocks.a} counts once, however many tests it has."
+    compared = _compared(plan)
+    if not compared:
+        return weighting
+    metrics = listed([*dict.fromkeys(part.metric for part in compared)])
     return (
-        f"Means of {metrics} include what their {blocks.many} added: do not subtract them. "
+        f"{weighting} Means of {metrics} include what their {blocks.many} added: do not subtract them. "
         f"{plan.noun.many.capitalize()} are compared by differences within {blocks.a}."
     )
 

@@ -20,8 +20,9 @@ Lines = list[tuple[str, str]]
 class Outlook:
     """Tests and cost still to come: half of such studies end within `median_…`, nine in ten within `p90_…`.
 
-    Infinite if the simulation or the budget ended first. `answers` has the share of the simulated studies that ended
-    with each arm, or with "none". If its `state` is "too early", nothing is known yet: the numbers are NaN.
+    Infinite if the simulation ended first, or if the budget ended more than half, or more than one in ten. `answers`
+    has the share of the simulated studies that ended with each arm, or with "none". If its `state` is "too early",
+    nothing is known yet: the numbers are NaN.
 
     >>> print(Outlook(100, 718.0, 1300.0, 718.0, 1300.0, {"150 mg": 0.98, "100 mg": 0.02}))
     about 720 tests to go (9 in 10: at most 1,300)
@@ -41,6 +42,8 @@ class Outlook:
     """What else it rests on: a study whose `Status.basis` is another has changed in kind, and this is not about it."""
     made: float = dataclasses.field(default=0.0, compare=False)
     """When it was made, in seconds since 1970."""
+    at_budget: float = 0.0
+    """The share of the simulated studies that the budget ended without an answer."""
 
     def __str__(self) -> str:
         return "\n".join(shown(text) for _, text in outlook_lines(self))
@@ -55,23 +58,35 @@ class Outlook:
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in data.items()}
 
 
-def outlook_lines(outlook: Outlook, name: str = "forecast", more: str = "") -> Lines:
-    """How many tests remain, followed by `more`, and what the answer is likely to be."""
+ABOUT_FORECASTS = (
+    "Continuations are simulated from here on, in worlds that the results leave possible. The "
+    "forecasts are calibrated: half of simulated studies, and 9 in 10, ended within them."
+)
+
+
+def outlook_lines(outlook: Outlook) -> Lines:
+    """How many tests remain, and what the answer is likely to be."""
     likely = [("likely", answers_words(outlook))] if outlook.state == "simulated" else []
-    return [(name, f"{to_go_words(outlook)}{more}"), *likely]
+    return [("forecast", to_go_words(outlook)), *likely]
 
 
 def to_go_words(outlook: Outlook) -> str:
     """How many tests remain, as simulated."""
     if outlook.state == "too early":
-        return "too early to say: there are only a few results of each metric"
+        return "too early to say, as there are only a few results of each metric"
+    if math.isinf(outlook.median_tests) and outlook.at_budget:
+        return "probably more tests to go than the budget leaves"
     if math.isinf(outlook.median_tests):
         return (
-            "no end in sight: two are almost tied, a mean is almost on its threshold, or the budget is too small; a "
-            "tolerance or a slack settles such questions"
+            "no end in sight: two are almost tied, or a mean is almost on its threshold; a tolerance or a slack "
+            "settles such questions"
         )
-    most = "1 in 10: far more" if math.isinf(outlook.p90_tests) else f"9 in 10: at most {about(outlook.p90_tests)}"
+    far = "9 in 10: more than the budget leaves" if outlook.at_budget else "1 in 10: far more"
+    most = far if math.isinf(outlook.p90_tests) else f"9 in 10: at most {about(outlook.p90_tests)}"
     return f"about {about(outlook.median_tests)} tests to go ({most})"
+
+
+_STOPPED = "stop at the budget without an answer"
 
 
 def answers_words(outlook: Outlook) -> str:
@@ -80,9 +95,12 @@ def answers_words(outlook: Outlook) -> str:
     named = [("none feasible" if name == "none" else name, share) for name, share in often]
     # Two answers are named.
     counts = [(f"with {name}", round(share * outlook.runs)) for name, share in named[:2]]
-    others = round(sum(share for _, share in named[2:]) * outlook.runs)
-    missing = outlook.runs - sum(count for _, count in counts) - others
-    counts += [("with others", others), ("without an answer", missing)]
+    counts += [("with others", round(sum(share for _, share in named[2:]) * outlook.runs))]
+    stopped = round(outlook.at_budget * outlook.runs)
+    counts += [("without an answer", outlook.runs - sum(count for _, count in counts) - stopped), (_STOPPED, stopped)]
     (first, most), *rest = [(what, count) for what, count in counts if count]
     more = "".join(f", {count:,} {what}" for what, count in rest)
-    return f"{most:,} of {outlook.runs:,} simulated continuations end{'s' if most == 1 else ''} {first}{more}"
+    ends = first.replace("stop", "stops", 1) if most == 1 else first
+    if first != _STOPPED:
+        ends = f"end{'s' if most == 1 else ''} {first}"
+    return f"{most:,} of {outlook.runs:,} simulated continuations {ends}{more}"

@@ -70,8 +70,8 @@ class Status:
     open: tuple[OpenQuestion, ...] = ()
     """What the likeliest answer still lacks."""
     tests_left: float = math.inf
-    """About how many tests that takes, at most as many as items and budget leave; infinite if it cannot be told. It is
-    0 with an answer."""
+    """About how many tests that takes, at most as many as items leave; infinite if it cannot be told. It is 0 with an
+    answer. A budget may end first."""
     progress: float = 0.0
     """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
     answered: tuple[str, ...] = ()
@@ -108,6 +108,8 @@ class Status:
     """The latest forecast made here that is about the study as it is. It is shown in place of `tests_left`."""
     basis: str = dataclasses.field(default="", compare=False, repr=False)
     """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
+    budget_left: str = ""
+    """What is left of a budget of tests, cost or blocks while the study runs, in words; empty without one."""
     void_because: tuple[str, ...] = dataclasses.field(init=False)
     """The assumptions of the guarantee that the results contradict. If there are any, the guarantee is void."""
     guarantee: Guarantee = dataclasses.field(init=False)
@@ -205,7 +207,7 @@ def shown_fields(status: Status) -> dict[str, Any]:
     return data
 
 
-UNSAID = ("arm_word", "endless", "judges", "blocks", "unasked", "held", "ends")
+UNSAID = ("arm_word", "endless", "judges", "blocks", "unasked", "held", "ends", "budget_left")
 """The fields that `Status.to_dict` leaves out where they have their default."""
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(Status)}
 
@@ -236,13 +238,17 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
             ("open", open_words(status.open, in_all=_in_all(outlook))),
             ("evidence", f"{bar(status.progress)} {evidence_words(status)}"),
         ]
+    lines += [("budget", f"leaves {status.budget_left}")] if status.budget_left else []
     if not status.tests:
         return lines
     lines += [("end", status.endless)] if status.endless else []
-    name, more = ("forecast", "") if status.state == "running" else ("lacking", ", once the budget is raised")
+    name, given = ("", "") if status.state == "running" else ("lacking", "with a larger budget: ")
     if outlook is not None:
-        return [*lines, *outlook_lines(outlook, name, more + age_words(outlook, status))]
-    return [*lines, (name, f"about {tests} tests to go{more}")] if (tests := _estimate(status)) else lines
+        (_, to_go), *likely = outlook_lines(outlook)
+        return [*lines, (name or "forecast", f"{given}{to_go}{age_words(outlook, status)}"), *likely]
+    # Nothing is simulated, so it is no forecast.
+    tests = _estimate(status)
+    return [*lines, (name or "estimate", f"{given}about {tests} tests to go")] if tests else lines
 
 
 def compact_line(status: Status, outlook: Outlook | None = None) -> str:
@@ -264,7 +270,8 @@ def compact_line(status: Status, outlook: Outlook | None = None) -> str:
         to_go = to_go_words(outlook) + age_words(outlook, status)
     else:
         to_go = f"about {tests} to go" if (tests := _estimate(status)) else ""
-    return "; ".join(part for part in (*parts, to_go, status.endless) if part)
+    left = f"the budget leaves {status.budget_left}" if status.budget_left else ""
+    return "; ".join(part for part in (*parts, to_go, left, status.endless) if part)
 
 
 def bar(share: float, width: int = WIDTH) -> str:
@@ -280,12 +287,6 @@ def bar(share: float, width: int = WIDTH) -> str:
 def evidence_words(status: Status) -> str:
     """How much of the evidence is there that the open questions need."""
     return f"{math.floor(100 * status.progress)}% of the evidence needed"
-
-
-ABOUT_FORECASTS = (
-    "Continuations are simulated from here on, in worlds that the results leave possible. The "
-    "forecasts are calibrated: half of simulated studies, and 9 in 10, ended within them."
-)
 
 
 def is_about(outlook: Outlook, status: Status) -> bool:

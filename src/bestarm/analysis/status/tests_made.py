@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bestarm.analysis.status.blocks import about_blocks
-from bestarm.answer import all_names
+from bestarm.answer import DECIDED, all_names
 from bestarm.problem import Arm, Problem
 from bestarm.problem.items import count_of
 from bestarm.texts import listed
@@ -44,6 +44,18 @@ def about_tests(problem: Problem) -> list[str]:
     for judge, metrics in judged_by(problem):
         sentences.append(f"First {judge} scores every {problem.noun.one} on every item; then {metrics} is measured.")
     return sentences
+
+
+def after_words(state: str, counted: int, recorded: int) -> str:
+    """What became of the results that are recorded besides those that count; empty if there are none.
+
+    >>> after_words("certified", 241, 272), after_words("running", 302, 310), after_words("running", 310, 310)
+    ('; 31 more came after the decision', '; 8 more wait for others', '')
+    """
+    what = (
+        "came after the decision" if state in DECIDED else "wait for others" if state == "running" else "do not count"
+    )
+    return f"; {recorded - counted:,} more {what}" if recorded > counted else ""
 
 
 def judged_by(problem: Problem) -> Iterator[tuple[str, str]]:

@@ -132,11 +132,12 @@ def simulate_continuations(
     if is_too_early(plan, policy):
         unknown = math.nan
         return Outlook(0, unknown, unknown, unknown, unknown, {}, "too early", before, made=time.time())
-    left = min(MOST_TESTS, FORESIGHT * before if policy.places_of() is None else MOST_TESTS, plan.max_tests - before)
+    affordable = plan.max_tests - before
+    left = min(MOST_TESTS, FORESIGHT * before if policy.places_of() is None else MOST_TESTS, affordable)
     scatters = [estimated_scatters(policy.setting, policy.streams, metric) for metric in range(policy.metrics)]
     if plan.items is not None:
         plan, scatters = with_item_spreads(plan, policy, scatters)
-    answers, tests, cost = [], [], []
+    answers, tests, cost, is_given_up = [], [], [], []
     sets: list[Flags] = []
     for run in range(runs):
         job = _Continued(
@@ -152,25 +153,27 @@ def simulate_continuations(
         )
         if not is_wanted():
             raise NotWanted
-        chunk = _simulated(job, run)
+        chunk, most = _simulated(job, run)
         sets += [] if chunk.sets is None else [chunk.sets]
         answers.append(int(chunk.outcomes.answers[0]))
         tests.append(int(chunk.outcomes.tests[0]))
+        is_given_up.append(plan.budget is None or most <= tests[-1] < affordable)
         # On items and in blocks, only what a run itself spends is counted.
         cost.append(max(float(chunk.outcomes.cost[0]) - (so_far if job.worlds is None else 0.0), 0.0))
     names = named_answers(plan, np.array(answers), np.concatenate(sets) if sets else None)
-    summary = _summary(names, np.array(tests), np.array(cost))
+    summary = _summary(names, np.array(tests), np.array(cost), np.array(is_given_up))
     return dataclasses.replace(summary, after=before, made=time.time())
 
 
-def _simulated(job: _Continued, run: int) -> Chunk:
-    """One run, interpreted if the policy cannot be compiled."""
+def _simulated(job: _Continued, run: int) -> tuple[Chunk, int]:
+    """One run, interpreted if the policy cannot be compiled, and how many tests it could make."""
     try:
         if job.is_compiled:
-            return job.simulate(run, 1)
+            return job.simulate(run, 1), job.max_tests
     except Untranslatable as error:
         warn_interpreted(str(error))
-    return dataclasses.replace(job, max_tests=min(job.max_tests, MOST_INTERPRETED)).interpret(run, 1)
+    most = min(job.max_tests, MOST_INTERPRETED)
+    return dataclasses.replace(job, max_tests=most).interpret(run, 1), most
 
 
 def is_too_early(plan: Plan, policy: Policy) -> bool:
@@ -180,21 +183,25 @@ def is_too_early(plan: Plan, policy: Policy) -> bool:
     return bool(counts.size) and float(counts.mean()) < FEWEST
 
 
-def _summary(names: list[str | None], tests: Ints, cost: Floats) -> Outlook:
+def _summary(names: list[str | None], tests: Ints, cost: Floats, is_given_up: Flags) -> Outlook:
+    """Where the simulation gave none up, what has no answer was ended by the budget."""
     ended = np.array([name is not None for name in names])
     all_tests, all_cost = np.where(ended, tests, np.inf), np.where(ended, cost, np.inf)
+    at_budget = float((~ended & ~is_given_up).mean())
     shares = {name: names.count(name) / len(names) for name in dict.fromkeys(names) if name is not None}
 
-    def quantile(values: Floats, q: float) -> float:
-        return float(np.quantile(values, q, method="higher"))
+    def quantile(values: Floats, q: float, beyond: float) -> float:
+        # What is said must not deny what share of the continuations the budget ended.
+        return math.inf if at_budget > beyond else float(np.quantile(values, q, method="higher"))
 
     return Outlook(
         runs=len(names),
-        median_tests=quantile(all_tests, HALF),
-        p90_tests=quantile(all_tests, NINE_IN_TEN),
-        median_cost=quantile(all_cost, HALF),
-        p90_cost=quantile(all_cost, NINE_IN_TEN),
+        median_tests=quantile(all_tests, HALF, 0.5),
+        p90_tests=quantile(all_tests, NINE_IN_TEN, 0.1),
+        median_cost=quantile(all_cost, HALF, 0.5),
+        p90_cost=quantile(all_cost, NINE_IN_TEN, 0.1),
         answers=shares,
+        at_budget=at_budget,
     )
 
 

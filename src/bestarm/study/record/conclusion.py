@@ -25,6 +25,7 @@ from bestarm.answer import Answer, BlocksMade
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import Stop
 from bestarm.problem import Plan
+from bestarm.problem.budget import left_words
 from bestarm.storage.base import Rounds
 
 _SHARED = (
@@ -124,6 +125,9 @@ def status_of(
     tests, cost = policy.spent
     rows = standings_shown(plan, policy, found, stop, raw)
     fields: dict[str, Any] = {"study": plan.name, "tests": tests, "cost": cost, "pending": 0, "waiting": 0} | recorded
+    if state == "running" and plan.budget is not None:
+        so_far = fields["tests"], fields["cost"], policy.blocks_made
+        fields["budget_left"] = left_words(plan.budget, *so_far, plan.blocks)
     return Status(
         state=state,
         answer=leader if stop is not None else None,

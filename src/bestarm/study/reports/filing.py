@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from bestarm.analysis.status.blocks import about_means
 from bestarm.analysis.status.status import Status
-from bestarm.answer import DECIDED, counted_tests
+from bestarm.analysis.status.tests_made import after_words
+from bestarm.answer import DECIDED, Answer, counted_tests
 from bestarm.noises.shares import told_words
 from bestarm.problem import Plan
 from bestarm.storage.base import Event, Told
@@ -94,7 +96,7 @@ def sections(study: Asking, status: Status) -> str:
         (
             _meaning(study.plan, status),
             _plan(study, events),
-            _conduct(record, status),
+            _conduct(record, status, study.answer),
             _deviations(study, events, record),
             _signatures(),
             _appendix(study, record),
@@ -209,9 +211,12 @@ def _plan(study: Asking, events: Sequence[Event]) -> str:
     return f"<h2>The plan</h2>\n{_table(('', ''), rows)}{changed if changes else ''}"
 
 
-def _conduct(record: _Record, status: Status) -> str:
-    """One number of tests, and how the others come about; who recorded what and when."""
-    said = [f"This study has {counted_tests(record.results)} with a result: that is its number of tests."]
+def _conduct(record: _Record, status: Status, answer: Answer | None) -> str:
+    """How many tests there are, and how many of them decided; who recorded what and when."""
+    said = [f"This study has {counted_tests(record.results)} with a result."]
+    if answer is not None and answer.tests < status.tests:
+        after = after_words(answer.state, answer.tests, status.tests)
+        said.append(f"It was over after {counted_tests(answer.tests)}{after}.")
     if status.waiting:
         counted = status.tests - status.waiting
         said.append(f"Of these, {counted:,} count so far; {status.waiting:,} wait for the result of an earlier test.")
@@ -291,4 +296,5 @@ def _appendix(study: Asking, record: _Record) -> str:
     if record.tests > len(rows):
         cut = f"The first {len(rows):,} of {record.tests:,} tests. All are in the export: bestarm export STUDY."
     title = "<h2 class=appendix>Appendix: every result</h2>\n"
-    return f"{title}{_paragraph(cut, 'small') if cut else ''}{_table(heads, rows, 'words raw', plan.item_word)}"
+    notes = "".join(_paragraph(note, "small") for note in (cut, about_means(plan)) if note)
+    return f"{title}{notes}{_table(heads, rows, 'words raw', plan.item_word)}"

@@ -8,7 +8,9 @@ from html import escape
 
 from bestarm.analysis.standing.arms import VERDICTS, ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import relation, statistic, subject
+from bestarm.analysis.status.blocks import about_means
 from bestarm.analysis.status.status import Status, progress_lines
+from bestarm.analysis.status.tests_made import after_words
 from bestarm.answer import DECIDED, counted_tests
 from bestarm.problem import Plan
 from bestarm.problem.units import in_unit
@@ -41,6 +43,7 @@ table.many small { white-space: normal }
 """
 
 MOST_ROWS = 12
+_TO_COME = ("budget", "forecast", "estimate")
 
 MOST_COLUMNS = 4
 """With more metrics than this a table is too wide for a page of paper: each arm is a block, in which they wrap."""
@@ -66,26 +69,26 @@ def metric_heads(plan: Plan) -> list[str]:
     ]
 
 
-def took_words(plan: Plan, counted: int, recorded: int) -> str:
+def took_words(plan: Plan, state: str, counted: int, recorded: int) -> str:
     """How many tests count, on items also of how many, and how many were recorded besides.
 
     >>> import dataclasses
     >>> import bestarm as ba
     >>> right = ba.maximize("right", noise=ba.Bernoulli())
     >>> plan = ba.Plan(arms=["a", "b"], objective=right, items=500, arm_word="prompt")
-    >>> took_words(plan, 302, 302)
+    >>> took_words(plan, "running", 302, 302)
     '302 of the 1,000 tests that measuring every prompt on every item would take'
-    >>> took_words(dataclasses.replace(plan, items=None), 302, 310)
-    '302 tests, and 8 more that came after the answer or wait for others'
+    >>> took_words(dataclasses.replace(plan, items=None), "certified", 302, 310)
+    '302 tests; 8 more came after the decision'
     """
-    rest = f", and {recorded - counted:,} more that came after the answer or wait for others"
-    made = f"{counted_tests(counted)}{rest if recorded > counted else ''}"
+    rest = after_words(state, counted, recorded)
+    made = f"{counted_tests(counted)}{rest}"
     if plan.items is None or plan.repeats or plan.blocks is not None:
         return made
     items = plan.items if isinstance(plan.items, int) else len(plan.items)
     arms = sum(not arm.retired for arm in plan.arms)
     every = f"{arms * items * len(plan.bundles):,} tests that measuring every {plan.noun.one} on every item would take"
-    return f"{counted:,} of the {every}{rest if recorded > counted else ''}"
+    return f"{counted:,} of the {every}{rest}"
 
 
 def marks_of(rows: Sequence[ArmStanding], metric: int) -> list[str]:
@@ -108,9 +111,12 @@ def not_to_quote(plan: Plan) -> str:
 
 def first_page(plan: Plan, status: Status, counted: int) -> str:
     """What it took, `counted` being the tests that count, what is still to come, and a table of the first arms."""
-    facts = [f"Tests: {took_words(plan, counted, status.tests)}. Cost: {status.cost:,.6g}."]
+    of_all = " of all" if status.tests > counted else ""
+    took = took_words(plan, status.state, counted, status.tests)
+    facts = [f"Tests: {took}. Cost{of_all}: {status.cost:,.6g}."]
     if status.state not in DECIDED:
-        facts += [f"{text[0].upper()}{text[1:]}." for name, text in progress_lines(status) if name == "forecast"]
+        lines = dict(progress_lines(status))
+        facts += [f"{name.capitalize()}: {lines[name]}." for name in _TO_COME if name in lines]
     facts += [f"{status.unasked}."] if status.unasked else []
     if status.tests:
         facts.append(f"Health of the data: {status.health.through('file')}".rstrip(".") + ".")
@@ -139,7 +145,7 @@ def _table(plan: Plan, status: Status) -> str:
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
     titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
     cut = f"The first {len(rows)} of {plan.noun.counted(len(status.arms))}." if len(rows) < len(status.arms) else ""
-    notes = [cut, not_to_quote(plan) if any("*" in marks[row.name] for row in rows) else ""]
+    notes = [cut, about_means(plan), not_to_quote(plan) if any("*" in marks[row.name] for row in rows) else ""]
     titles = f"<th>{escape(plan.noun.one)}</th><th class=words>verdict</th>{titles}"
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody>"
     below = "".join(f'<p class="small">{escape(note)}</p>\n' for note in notes if note)

@@ -16,8 +16,8 @@ from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import share_words
 from bestarm.analysis.standing.timeline import Progress
 from bestarm.analysis.status.blocks import about_means
-from bestarm.analysis.status.outlook import Outlook
-from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, judge_lines, lines_html, progress_lines
+from bestarm.analysis.status.outlook import ABOUT_FORECASTS, Outlook
+from bestarm.analysis.status.status import Status, judge_lines, lines_html, progress_lines
 from bestarm.analysis.status.words import about_intervals, assumptions, guarantee, question
 from bestarm.answer import DECIDED, Answer, counted_tests, promised
 from bestarm.problem import Constraint, Objective, Plan

@@ -164,11 +164,13 @@ export function progressPanel(context) {
     replace(forecastWords,
       h("p", { class: "lead" }, enough
         ? `About ${about(found.median_tests)} more ${found.median_tests === 1 ? "test" : "tests"} to go (cost about ${about(found.median_cost)}).`
-        : "More than half of the simulated studies were not finished: many more tests to go, or the budget ends it first."),
+        : found.at_budget ? "Probably more tests to go than the budget leaves."
+          : "More than half of the simulated studies were not finished: many more tests to go."),
       h("p", { class: "muted" },
         `From ${plural(found.runs, "simulation")} in worlds that the results leave possible.${ageWords(found, status)} `,
         nine ? `Nine in ten end within ${about(found.p90_tests)} more tests (cost ${about(found.p90_cost)}). ` : "",
-        most.length ? ["They end with ", most.map(([arm, share], k) => [k ? ", " : "",
+        found.at_budget ? `${plural(Math.round(found.at_budget * found.runs), "simulation stops", "simulations stop")} at the budget without an answer. ` : "",
+        most.length ? [found.at_budget ? "The others end with " : "They end with ", most.map(([arm, share], k) => [k ? ", " : "",
           arm === "none" ? `no feasible ${nounOf(status).one}` : named(arm), ` (${plural(Math.round(share * found.runs), "time")})`]), "."] : ""));
   }
 

@@ -38,10 +38,19 @@ function knownWords(status) {
 /** Whether it can be simulated how the study goes on: that takes a result of every metric of every arm. */
 const isForeseeable = (status) => status.arms.every((arm) => arm.metrics.every((metric) => metric.tests > 0));
 
-/** How long it will take. */
+/** How long it will take, and what the budget leaves. */
 function durationWords(status, forecast) {
+  const left = status.budget_left ? ` The budget leaves ${status.budget_left}.` : "";
+  return [...forecastWords(status, forecast), left];
+}
+
+function forecastWords(status, forecast) {
   const { plan } = status;
-  if (isDecided(status)) return [`It took ${plural(status.tests, "test")}, at a cost of ${number(status.cost)}.`];
+  if (isDecided(status)) {
+    const { tests, cost } = status.conclusion ?? status;
+    const after = status.tests > tests ? `; ${count(status.tests - tests)} more came after the decision` : "";
+    return [`It took ${plural(tests, "test")}, at a cost of ${number(cost)}${after}.`];
+  }
   if (status.state === "budget_spent") {
     const lacks = lacking(status);
     return ["The budget is spent.", lacks === null ? "" : ` The open questions lack about ${plural(roughly(lacks), "more test", "more tests")}.`];
@@ -52,13 +61,15 @@ function durationWords(status, forecast) {
   const age = ageWords(forecast, status);
   if (forecast.state === "too early") return [`Too early to say: there are only a few results of each metric.${age}`];
   const [arm, share] = Object.entries(forecast.answers || {}).sort((a, b) => b[1] - a[1])[0] ?? [null, 0];
-  const often = share > 0.98 ? "almost all" : share > 0.5 ? "most" : "many";
-  const ends = arm === null ? "" : [" Likely answer: ", arm === "none" ? `no feasible ${nounOf(status).one}` : named(arm),
-    `, with which ${often} simulations end; that is a forecast, not evidence.`];
+  const times = (part) => count(Math.round(part * forecast.runs));
+  const stopped = forecast.at_budget ? ` ${times(forecast.at_budget)} of ${count(forecast.runs)} simulations stop at the budget without an answer.` : "";
+  const ends = arm === null ? stopped : [" Likely answer: ", arm === "none" ? `no feasible ${nounOf(status).one}` : named(arm),
+    `, with which ${times(share)} of ${count(forecast.runs)} simulations end; that is a forecast, not evidence.${stopped}`];
   if (forecast.median_tests === null) {
-    return [plan.budget ? "Long: most simulated continuations do not end within the budget." : "Very long: most simulated continuations did not end.", ends, age];
+    return [forecast.at_budget ? "Probably more tests to go than the budget leaves." : "Very long: most simulated continuations did not end.", ends, age];
   }
-  const nine = forecast.p90_tests === null ? "1 in 10: far more" : `9 in 10: at most ${about(forecast.p90_tests)}`;
+  const far = forecast.at_budget ? "9 in 10: more than the budget leaves" : "1 in 10: far more";
+  const nine = forecast.p90_tests === null ? far : `9 in 10: at most ${about(forecast.p90_tests)}`;
   const { blocks } = plan;
   const full = blocks ? `, ${plural(Math.ceil(forecast.median_tests / blocks.size), blocks.name, noun(blocks.name).many)},` : "";
   return [`About ${plural(roughly(forecast.median_tests), "test")}${full} to go (${nine}).`, ends, age];
