@@ -332,6 +332,17 @@ def test_a_run_that_fails_ends_a_race_and_loses_no_other(tmp_path: Path) -> None
         assert len((tmp_path / "made").read_text()) == 5
 
 
+def test_a_run_that_fails_is_shown_for_one_command_too(tmp_path: Path) -> None:
+    """The third run fails, after one that warms up."""
+    fails = "echo >> made; test $(wc -l < made) -lt 4"
+    ended = bestarm(
+        "race", fails, "-r", "9", "--timeout", "60s", "--warmup", "1", "--export-json", "json", cwd=tmp_path
+    )
+    assert ended.code == 1
+    assert f"run 3 of {fails!r} ended with status 1" in ended.err
+    assert json.loads((tmp_path / "json").read_text())["results"][0]["exit_codes"] == [0, 0, 1]
+
+
 def test_a_race_that_makes_no_run_announces_none(tmp_path: Path) -> None:
     words = ("race", QUICK, "true ", "-n", "a", "-n", "b", "--db", "kept.db", "-r")
     for number, starts in (("2", True), ("2", False), ("1", False)):

@@ -357,6 +357,6 @@ def test_words_of_a_study_are_its_own() -> None:
     # On the first page, beside the table with the reasons and above the raw results.
     assert page.count(means) == page.count(of_means) == 3
     limits = dataclasses.replace(
-        dish, goal="every feasible", constraints=[ba.at_most("hue", 0.5, noise=ba.Bernoulli())]
+        dish, goal="every feasible", constraints=(ba.at_most("hue", 0.5, noise=ba.Bernoulli()),)
     )
     assert about_means(limits) == of_means.removesuffix(" Means of ")

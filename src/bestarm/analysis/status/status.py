@@ -234,10 +234,8 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     lines = [("known", status.known)] if status.known and status.state == "running" else []
     outlook = _about(outlook, status)
     if status.open:
-        lines += [
-            ("open", open_words(status.open, in_all=_in_all(outlook))),
-            ("evidence", f"{bar(status.progress)} {evidence_words(status)}"),
-        ]
+        lines.append(("open", open_words(status.open, in_all=_in_all(outlook))))
+        lines.append(("evidence", f"{bar(status.progress)} {evidence_words(status)}"))
     lines += [("budget", f"leaves {status.budget_left}")] if status.budget_left else []
     if not status.tests:
         return lines
