@@ -48,6 +48,17 @@ def test_the_leader_is_so_many_times_as_fast() -> None:
     )
 
 
+def test_no_ratio_denies_the_answer() -> None:
+    """Its ends have a smaller share of delta than the answer. Where the other command keeps to the limits, too, the
+    answer says that it is no better."""
+    draw = in_proportion({"a": 0.20, "b": 0.24}, 0.15)
+    outcome = race(draw, ["a", "b"], ["memory=1GB"], runs=400)
+    assert outcome.found == "certified"
+    ratio = ratio_between(outcome, "b", "a")
+    assert ratio is not None
+    assert ratio.low < 1.0 == times_better(outcome)["b"].low
+
+
 def test_pauses_that_strike_both_alike_are_no_exception() -> None:
     runner = Scripted({"a": {3}, "b": {3}}, {"a": 1.0, "b": 1.6})
     outcome = race(NO_DRAW, ["a", "b"], runner=runner, conditions=Conditions(timeout=20.0))

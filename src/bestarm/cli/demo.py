@@ -44,7 +44,7 @@ def demo(
     rate: Annotated[int, typer.Option(help="Tests per second on a terminal; 0 is as fast as it goes.")] = 1000,
     db: Annotated[str, typer.Option(help="Where to keep the study: a path or a PostgreSQL URL.")] = "bestarm-demo.db",
 ) -> None:
-    """Watch a live study of five drug doses on simulated patients, and get its report."""
+    """Watch a live study of four drug doses and a placebo on simulated patients, and get its report."""
     from bestarm.analysis.status.words import question
     from bestarm.paper.instances import instance
     from bestarm.policies import find_policy

@@ -77,10 +77,11 @@ def times_better(result: RaceResult) -> dict[str, Estimate]:
     is_small = result.question.goal == "minimize"
     rivals = [one.name for one in result.contestants if one.name != leader]
     found = {name: ratio_between(result, *((name, leader) if is_small else (leader, name))) for name in rivals}
-    # The answer itself says that no other is better.
-    is_best = result.found == "certified" and not result.plan.constraints and not result.status.tolerance
+    # The answer itself says that no other is better that keeps to the limits.
+    is_best = result.found == "certified" and not result.status.tolerance
+    lawful = {arm.name for arm in result.status.arms if all(limit.verdict == "holds" for limit in arm.metrics[1:])}
     return {
-        name: ratio.within(1.0, math.inf) if is_best and ratio.high >= 1.0 else ratio
+        name: ratio.within(1.0, math.inf) if is_best and name in lawful and ratio.high >= 1.0 else ratio
         for name, ratio in found.items()
         if ratio is not None
     }

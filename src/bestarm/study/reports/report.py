@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import math
 import operator
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -272,10 +273,11 @@ def _reproduction(study: Asking, status: Status, answer: Answer | None) -> str:
     text = (
         f"{policy} Everything here is recomputed from the record: the plan below, {status.seed_words}, and the "
         f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record, "
-        "make a new study from the plan and the seeds, and give it the results: it comes to the same conclusion."
+        "save the plan below as plan.toml, make a new study from it and the seeds, and give it the results: it comes "
+        "to the same conclusion. Add --db where BESTARM_DB does not say where the study is."
     )
     commands = (
-        "bestarm export STUDY -o record.csv\n"
+        f"bestarm export {shlex.quote(study.name)} -o record.csv\n"
         f"bestarm new plan.toml --name again {status.seed_options}\n"
         "bestarm import again record.csv"
     )
