@@ -172,7 +172,7 @@ def test_what_most_runs_do_is_no_pause() -> None:
     assert f"(beyond the cutoff for pauses: {runs} of {runs} runs of new against {runs - 2} of " in verdict(outcome)
     said = [*note_lines(outcome)]
     [line] = [one for one in said if one.startswith(f"{runs} of {runs} runs of new are beyond the cutoff for pauses (")]
-    assert line.endswith(" time). So that is usual, and its first runs, which the cutoff is from, were not.")
+    assert line.endswith(" time). So such runs are usual; the first ones, which set the cutoff, were unusual.")
     assert not any(one.startswith("Counted as pauses") for one in said)
     alone = gate(NO_DRAW, "time=9x", runner=Scripted({"new": set(range(2, 400))}))
     assert "new is beyond the cutoff for pauses in " in verdict(alone)

@@ -376,8 +376,8 @@ def _pause_words(result: RaceResult) -> Iterator[str]:
             rare.append(f"{ends} of {one.name}, in {pauses.words}")
         elif result.stopped(one.name) < pauses.count:
             yield (
-                f"{pauses.words} of {one.name} are {beyond_cutoff(nouns)} ({ends}). So that is usual, and its first "
-                "runs, which the cutoff is from, were not."
+                f"{pauses.words} of {one.name} are {beyond_cutoff(nouns)} ({ends}). So such runs are usual; the "
+                "first ones, which set the cutoff, were unusual."
             )
     if rare:
         yield f"Counted as {nouns}: {'; '.join(rare)}."
