@@ -39,7 +39,7 @@ def test_exit_statuses_are_those_of_a_gate(logs: dict[str, Path]) -> None:
     assert (passed.code, failed.code) == (0, 3), passed.err + failed.err
     assert "CERTIFIED with 95% confidence after" in passed.out
     assert "REFUTED with 95% confidence after" in failed.out
-    assert "The verdict is about items like these" in passed.out
+    assert "The verdict and the intervals are about items like these" in passed.out
     assert "--seed 3 repeats it. To try seeds until one passes voids the verdict." in passed.out
     unclear = gate(logs["short"], logs["short"], *limit)
     assert unclear.code == 4

@@ -128,7 +128,7 @@ def test_a_status_as_plain_data() -> None:
     status = ba.Study.create(problem(2), storage=":memory:").status()
     data = status.to_dict()
     # These are there where there is something to say.
-    rare = ("arm_word", "judges", "blocks", "endless", "unasked", "held", "ends", "outlook")
+    rare = ("arm_word", "judges", "blocks", "endless", "unasked", "held", "ends", "budget_left", "outlook")
     assert list(data) == [name for name in vars(status) if name not in rare]
     assert data["arms"][0]["metrics"][0] == {
         "metric": "gain",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import functools
@@ -231,6 +230,12 @@ class BackgroundForecast:
         while not self._stop.wait(_LOOK_EVERY if self.outlook is None else self._every):
             if self.outlook is None and not self._pays():
                 continue
-            with contextlib.suppress(StorageError, NotWanted):
+            try:
                 # Asking and telling do not wait for a simulation.
                 self.outlook = self._study._forecast(100, 0, lambda: not self._stop.is_set())
+            except (StorageError, NotWanted):
+                pass
+            except RuntimeError:
+                # What it asks may be closed once it is stopped.
+                if not self._stop.is_set():
+                    raise
