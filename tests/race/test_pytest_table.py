@@ -49,7 +49,9 @@ def test_rounds(benchmark):
 def run_pytest(folder: Path, tests: str, *words: str) -> str:
     (folder / "test_speed.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-p", "bestarm.race.pytest_plugin", "-p", "no:cacheprovider"]
-    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
+    # pytest-benchmark measures nothing in a process of xdist, and would take this for one.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    environment = inherited | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
     return subprocess.run(
         [*command, "--rootdir", ".", "-rs", "--strict-markers", *words],
         cwd=folder,
