@@ -19,6 +19,7 @@ from bestarm.answer import odds
 from bestarm.kernel.elementary import log
 from bestarm.kernel.state import Floats
 from bestarm.problem import NEWEST_RULES, Problem
+from bestarm.validation import exact
 
 REJECTING = 0.25
 """The share of delta for the rejection of an arm, or the least weight of an arm if that is more."""
@@ -98,6 +99,12 @@ def levels_in_words(problem: Problem, delta: float) -> str:
         return words
     together = 'Beside "infeasible" stands the evidence of all constraints together, their weighted mean'
     return f"{words}. {together}: it had to reach {_range_of_odds(rejecting, of_arm)}"
+
+
+def up_to_tolerance(problem: Problem) -> str:
+    """What "as good or better" allows for, in words; empty without a tolerance."""
+    margin = problem.objective.tolerance
+    return f" (up to the tolerance of {exact(margin)})" if margin else ""
 
 
 def _range_of_odds(levels: Floats, reason: str) -> str:

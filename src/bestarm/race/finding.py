@@ -55,9 +55,8 @@ def study_before(storage: Storage, name: str) -> Study | None:
     return study
 
 
-def study_of(plan: Plan, storage: Storage, seed: int | None, delta: float) -> Study:
-    """The study of a race, which has its share of `delta`; an error if there is another one of its name."""
-    before = study_before(storage, plan.name)
+def study_of(plan: Plan, storage: Storage, seed: int | None, delta: float, before: Study | None) -> Study:
+    """The study of a race, which has its share of `delta`; an error if the one `before` is another."""
     if before is not None and before.plan.delta != plan.delta:
         was = before.plan
         if dataclasses.replace(was, delta=plan.delta, budget=plan.budget, rules=plan.rules) == plan:

@@ -116,7 +116,7 @@ class Race:
             self._measure_memory_floor()
             with contextlib.nullcontext() if self.is_over else self._commands.around_all(self._machines):
                 self._deadline = time.monotonic() + 60.0 * (self._conditions.minutes or DEFAULT_MINUTES)
-                return self._run_study(self._before, watch)
+                return self._run_study(watch)
 
     @functools.cached_property
     def _before(self) -> Study | None:
@@ -133,8 +133,8 @@ class Race:
         is_full = max(self._run_log.made.values(), default=0) >= self._conditions.most_runs
         return (self._is_done or is_full) and not self._lacking
 
-    def _run_study(self, before: Study | None, watch: OnRun | None) -> RaceResult:
-        largest = self._first_runs() if self.first_runs else {}
+    def _run_study(self, watch: OnRun | None) -> RaceResult:
+        before, largest = self._before, self._first_runs() if self.first_runs else {}
         assert self._timeout is not None
         self._ceilings = ceilings_of(self._question, self._timeout, largest) | (
             {} if before is None else ceilings_in(before.plan, self._question.known)
@@ -145,7 +145,7 @@ class Race:
             least = runs_of_one(largest["time"], self._question, self._conditions.most_runs)
             self._conditions = dataclasses.replace(self._conditions, least_runs=least)
         plan = self._plan(self._ceilings)
-        study = study_of(plan, self._storage, self._conditions.seed, self._question.delta)
+        study = study_of(plan, self._storage, self._conditions.seed, self._question.delta, before)
         about = {
             **self._commands.about,
             "timeout": self._timeout,
@@ -159,7 +159,7 @@ class Race:
         self._study = study
         self._settle(study)
         self._is_full = self.is_over
-        if self.is_over:
+        if self._is_full:
             self._decided_before = when_decided(study, self._run_log.about.get("files"))
         (self._rounds if self._blocks is None else self._blocks_on_machines)(study, watch)
         result = self.result()

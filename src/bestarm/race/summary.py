@@ -231,10 +231,8 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
             if ratio is not None:
                 # Where no interval of the ratio is known, the baseline's mean is taken as it was measured.
                 scale, words = stands.mean / ratio, multiple
-                mean, ends = (
-                    ratio,
-                    ratio_interval_of(result, arm.name, place) or Interval(ends.low / scale, ends.high / scale),
-                )
+                scaled = Interval(ends.low / scale, ends.high / scale)
+                mean, ends = ratio, ratio_interval_of(result, arm.name, place) or scaled
             measured, low, high = (words(number) if math.isfinite(number) else "?" for number in (mean, *ends))
             found = limit_verdict(result, limit, stands)
             interval = f"interval{_without_pauses(result, arm.name, limit)} {low} to {high}"

@@ -26,6 +26,7 @@ from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings
+from bestarm.policies.levels import up_to_tolerance
 from bestarm.policies.setting import to_user
 from bestarm.problem import Constraint, Objective, Problem
 from bestarm.texts import side_by_side
@@ -252,9 +253,8 @@ def _verdict_on(problem: Problem, arm: int, row: Row, found: Findings, is_feasib
     if found.beaten_by[arm] != NO_ARM:
         return "worse", _beaten(problem, found, arm)
     if found.excluded[arm] and not problem.constraints and not math.isnan(found.evidence[arm]):
-        margin = problem.objective.tolerance
-        up_to = f" (up to the tolerance of {exact(margin)})" if margin else ""
-        return "worse", f"another {problem.noun.one} is as good or better{up_to}, {_sure(found.evidence[arm])}"
+        other = f"another {problem.noun.one} is as good or better{up_to_tolerance(problem)}"
+        return "worse", f"{other}, {_sure(found.evidence[arm])}"
     if found.excluded[arm]:
         return "worse", f"{problem.objective.metric} behind a feasible {problem.noun.one}"
     if is_feasible and not problem.constraints:

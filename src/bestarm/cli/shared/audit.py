@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from bestarm.cli.shared.opening import Place, saying_how_to_give_a_token
@@ -29,24 +28,22 @@ def print_audit(name: str | None, place: Place, last: int | None, *, as_json: bo
             found = client.audit()
     else:
         found = open_storage(place.db).audit_of_all()
-    if as_json or json_lines:
-        print_rows(map(_row, _newest(found, last)), json_lines=json_lines)
-        return
-    if last is None and len(found) > MOST_LINES:
+    is_table = not (as_json or json_lines)
+    if is_table and last is None and len(found) > MOST_LINES:
         said = f"the newest {MOST_LINES:,} of {len(found):,} lines; --last N shows more, --json-lines all"
         print(said, file=sys.stderr)
         last = MOST_LINES
+    found = found if last is None else found[len(found) - min(last, len(found)) :]
+    if not is_table:
+        print_rows(map(_row, found), json_lines=json_lines)
+        return
     heads = ["of"] if name is None else []
     table = new_table("time", *heads, "what", "who", "tests", "detail")
-    for one in _newest(found, last):
+    for one in found:
         of = [shown(one.study or one.token or "")] if heads else []
         line = one.line
         table.add_row(moment(line.time), *of, line.kind, shown(line.who), in_ranges(line.tests), shown(line.detail))
     plain_console().print(table)
-
-
-def _newest(found: Sequence[AuditEntry], last: int | None) -> Sequence[AuditEntry]:
-    return found if last is None else found[max(len(found) - last, 0) :]
 
 
 def _row(one: AuditEntry) -> dict[str, Any]:

@@ -43,11 +43,11 @@ from bestarm.policies.confidence import Intervals, PresentAnswer, compiled_if_la
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings, exclude_beaten, judged
 from bestarm.policies.kernels import KernelPolicy, Kernels
-from bestarm.policies.levels import levels_in_words
+from bestarm.policies.levels import levels_in_words, up_to_tolerance
 from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import ASKED, Asked
-from bestarm.validation import InvalidInput, exact
+from bestarm.validation import InvalidInput
 
 GOALS: dict[Asked, Goal] = {
     "best": best_arm.GOAL,
@@ -230,9 +230,7 @@ class Certify(KernelPolicy):
         if pooled_noise(plan) is not None:
             level = odds(-math.log(plan.delta))
             note = f"{note}{levels_in_words(plan, plan.delta)}. Decisions come sooner, from many results taken together"
-            margin = plan.objective.tolerance
-            up_to = f" (up to the tolerance of {exact(margin)})" if margin else ""
-            other = f"the evidence that some other {plan.noun.one} is as good or better{up_to}"
+            other = f"the evidence that some other {plan.noun.one} is as good or better{up_to_tolerance(plan)}"
             return f"{note}: {other} must reach {level} to exclude one."
         note = f"{note}the level that decides"
         if not brief and not plan.reserve and cls.options_of(plan).sampling == "default":

@@ -39,7 +39,7 @@ class Log:
         for part, told in content.items():
             if told is not None:
                 # Some editions of a program write a number as a text.
-                text = json.dumps(told, sort_keys=True, default=str) if isinstance(told, dict) else str(told)
+                text = json.dumps(told, sort_keys=True, default=str) if isinstance(told, dict | list) else str(told)
                 known = self.contents.setdefault(item, {}).setdefault(part, set())
                 known.add(hashlib.sha256(text.encode(errors="replace")).hexdigest())
 
